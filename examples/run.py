@@ -25,16 +25,24 @@ def make_data(example: Path, into: Path) -> None:
     runpy.run_path(str(example / "generate.py"))["generate"](into / "data")
 
 
+def programs() -> list[Path]:
+    """All scripts of examples that have data, or make them."""
+    has_data = {p.parent for name in ("generate.py", "data") for p in HERE.glob(f"*/{name}")}
+    return sorted(p for p in HERE.glob("*/*.weir") if p.parent in has_data)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", help="as in streamscope/grep")
     parser.add_argument("--runner", choices=["local", "offline", "live"], default="local")
     asked, more = parser.parse_known_args()
     program = (HERE / asked.program).with_suffix(".weir")
-    if not program.is_file():
-        known = sorted(str(p.relative_to(HERE).with_suffix("")) for p in HERE.glob("*/*.weir"))
-        parser.error(f"no example {asked.program}; there are {', '.join(known)}")
     example = program.parent
+    if program not in programs():
+        known = [str(p.relative_to(HERE).with_suffix("")) for p in programs()]
+        page = example / "README.md"
+        see = f" (see {page})" if page.is_file() and page.parent != HERE else ""
+        parser.error(f"no example {asked.program}{see}; there are {', '.join(known)}")
     if (example / "generate.py").exists():
         make_data(example, example)
     with tempfile.TemporaryDirectory() as store:

@@ -17,14 +17,11 @@ import pytest
 import weir
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PROGRAMS = sorted(
-    str(p.relative_to(EXAMPLES).with_suffix(""))
-    for p in EXAMPLES.glob("*/*.weir")
-    if p.parent.name != "ads"  # which follows a log that `demo.py` makes as it runs
-)
+RUN = runpy.run_path(str(EXAMPLES / "run.py"))
+PROGRAMS = [str(p.relative_to(EXAMPLES).with_suffix("")) for p in RUN["programs"]()]
 PRINTED = re.compile(r"^.+ -> (\S+): [\d,]+ rows?, digest (\S+)$", re.MULTILINE)
 JOINS = {"INNER", "LEFT", "SEMI", "ANTI", "CLIP"}
-make_data = runpy.run_path(str(EXAMPLES / "run.py"))["make_data"]
+make_data = RUN["make_data"]
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +76,23 @@ def test_one_digest_on_spark(
     live = weir.run_live(file, tmp_path / "store", parallelism=2)
     assert live is not None
     assert digests(offline) == digests(live) == expected(program)
+
+
+def test_no_script_is_left_out() -> None:
+    scripts = {str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.rglob("*.weir")}
+    assert scripts - {*PROGRAMS} == {"ads/ads"}  # which follows a log that `demo.py` makes
+
+
+@pytest.mark.skipif("WEIR_NIGHT" not in os.environ, reason="a minute: make night")
+def test_the_demo_gives_one_answer(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "ads" / "demo.py"), "--seconds", "8"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "one answer"
+    for begin in ("kill -9 ", "recovery: found ", "the same log offline", "the job's page: demo/"):
+        assert [line for line in lines if line.startswith(begin)], f"{begin}\n{done.stdout}"
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.rglob("*.py")), ids=str)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -36,6 +41,21 @@ def test_the_command_finds_what_the_loop_finds(
     told = CliRunner().invoke(cli.app, command)
     assert told.exit_code == 0, told.output
     assert_emitted(tmp_path, case.expected(logs[case.name]))
+
+
+@every_case
+def test_the_page_shows_what_its_commands_print(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(case.app.parent, tmp_path / "copy"))
+    page = Path("README.md").read_text(encoding="utf-8").replace("\\\n", "")
+    (block,) = re.findall(r"^```console\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    made, replayed = (text.partition("\n") for text in block.removeprefix("$ ").split("\n$ "))
+    assert made[0].startswith("python ") and made[2] == ""
+    subprocess.run([sys.executable, *made[0].split()[1:]], check=True)
+    assert replayed[0].startswith("weir ")
+    told = CliRunner().invoke(cli.app, shlex.split(replayed[0])[1:])
+    assert (told.exit_code, told.stdout) == (0, replayed[2])
 
 
 @every_case
