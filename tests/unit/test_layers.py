@@ -43,6 +43,16 @@ NOT_SIDEWAYS = {"script", "handlers", "kernels"}
 # Only the command line and what users import may reach for anything.
 TOP = {"__init__", "cli", "testing", "errors", "pytest_plugin"}
 
+CLOCK_AND_CHANCE = {"time", "random", "secrets", "uuid"}
+# Nothing of what these do is in an answer: they talk to the world outside.
+OUTWARD = {"spark", "files", "cli", "page"}
+ASK_THEM_TOO = {
+    "ingress/source_driver.py": "the time of arrival, which goes into the log",
+    "local/showing.py": "how long a notebook waits",
+    "reliable/traces.py": "names of temporary files",
+    "testing/running.py": "draws by a seed",
+}
+
 LIBRARIES = {
     "sqlglot": {"script"},
     "pyspark": {"spark"},
@@ -126,6 +136,33 @@ def test_libraries_stay_at_home() -> None:
         used = {module.split(".")[0] for module in imported(path)}
         away = {name for name, at in LIBRARIES.items() if name in used and home(path) not in at}
         assert not away, path
+
+
+def test_the_clock_and_chance_stay_outside() -> None:
+    found = set()
+    for path in (p for p in modules() if home(p) not in OUTWARD):
+        file = path.relative_to(SRC / "weir").as_posix()
+        if CLOCK_AND_CHANCE & imported(path):
+            found.add(file)
+        for node in _parsed(path):
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in {"now", "utcnow", "today"} or is_own(node), file
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng"):
+                assert node.args, f"{file}: chance without a seed"
+    assert found == {*ASK_THEM_TOO}
+
+
+def is_own(node: ast.Attribute) -> bool:
+    """Say whether a time is the simulator's, or a field."""
+    return not ast.unparse(node.value).endswith(("datetime", "date", "Timestamp"))
+
+
+def test_the_tables_of_contributing_are_the_folders() -> None:
+    text = (SRC.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE) == [*LAYERS, "cli", "testing"]
+    rows = re.findall(r"^\| (`tests/.*?) \|", text, re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`tests/(\w+)`", row)]
+    assert sorted(named) == sorted(p.name for p in (SRC.parent / "tests").glob("[a-z]*/"))
 
 
 def test_no_import_goes_around_the_rule() -> None:
