@@ -21,7 +21,7 @@ from weir.handlers.app import App
 from weir.handlers.parameters import AppParam
 from weir.handlers.row_code import RingPort
 from weir.handlers.running import event_class, running_with
-from weir.plan.states import MERGE_TRAITS, Cells, MergeKind, RowFunction, told_kinds
+from weir.plan.states import MERGE_TRAITS, Cells, MergeKind, RowFunction
 
 EffectForm: TypeAlias = Literal["set", "sum", "window"]
 USE_VALUES = f"use {', '.join(t.kind for t in MERGE_TRAITS.values() if t.is_value)} there"
@@ -39,12 +39,14 @@ class EmitEffect:
 
 @dataclass(frozen=True, slots=True)
 class MergeEffect:
-    """A `MergeEffect` has a handler's merges into a state; `form` says what of them."""
+    """A `MergeEffect` has a handler's merges into a state; `form` says what of them, and `kinds`
+    which there are where they are told themselves."""
 
     handler: str
     state: str
     form: EffectForm
-    of_list: bool = False
+    kinds: tuple[MergeKind, ...]
+    of_list: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +173,16 @@ class _GroupContext:
             return {**row, "value": self._cells.get(number, key)}
         if effect.form == "sum" and kind == "call":
             return {**row, "kind": "set", "value": self._cells.get(number, key)}
-        if kind not in told_kinds(effect.of_list):
+        what = "a function" if kind == "call" else kind
+        if not MERGE_TRAITS[kind].is_value:
             raise PlanError(
-                f"{self.handler} merges into the window of `{effect.state}` with "
-                f"{'a function' if kind == 'call' else kind}, and handlers outside of its serial "
-                "group read that",
+                f"{self.handler} merges into the window of `{effect.state}` with {what}, and "
+                "handlers outside of its serial group read that",
                 hint=f"{USE_VALUES}, or put them into the group",
             )
+        if kind not in effect.kinds:
+            told = f"{self.handler} merges into `{effect.state}` with {what}"
+            raise PlanError(f"{told}, which analysis did not find")
         if not effect.of_list:
             return {**row, "kind": kind, "value": args[0]}
         of_elements = MERGE_TRAITS[kind].of_elements

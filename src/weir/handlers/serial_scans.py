@@ -112,8 +112,8 @@ def effect_columns(
             found.append((emit, _emit_column(whole, name), pa.list_(pa.struct(list(columns)))))
         for state in sorted(whole.writes & forms.keys()):
             cell = cells[state]
-            of_list = pa.types.is_list(cell.type)
-            merge = MergeEffect(whole.handler, state, forms[state], of_list)
+            kinds, of_list = _kinds(whole, cell), pa.types.is_list(cell.type)
+            merge = MergeEffect(whole.handler, state, forms[state], kinds, of_list)
             dtype = pa.list_(pa.struct(_merge_fields(cell, forms[state])))
             found.append((merge, _merge_column(whole, state), dtype))
     return found
@@ -220,13 +220,22 @@ def merge_port(
 
     if form == "set":
         return ScanPort(rows, keys, (merge("set", "value", None),))
-    kinds = told_kinds(pa.types.is_list(cell.type))
+    kinds = _kinds(whole, cell)
     told = [(f"is_{kind}", _equals("kind", kind)) for kind in kinds]
     merges = tuple(
         merge(kind, "element" if MERGE_TRAITS[kind].of_elements else "value", f"is_{kind}")
         for kind in kinds
     )
     return ScanPort(with_columns(rows, told), keys, merges)
+
+
+def _kinds(whole: WholeHandler, cell: Cell) -> tuple[MergeKind, ...]:
+    """Return the kinds of a handler's merges into a state that others must be told of: those that
+    analysis found, or where it found nothing all that there can be. A function is told as `set`."""
+    able = told_kinds(pa.types.is_list(cell.type))
+    mine = [a for a in whole.accesses if isinstance(a, MergeAccess) and a.state == cell.state]
+    found = {"set" if a.kind == "call" else a.kind for a in mine}
+    return tuple(kind for kind in able if kind in found) or able
 
 
 def _equals(column: str, value: str) -> Expr:

@@ -52,6 +52,7 @@ def app_with(*changes: tuple[str, str], text: str = WINDOW) -> App:
 
 
 CALLED = ("s.max(e.k, e.x)", "s.merge(e.k, lambda n: n * 2 + e.x)")
+SERIAL = ("@app.on", "@app.serial\n@app.on")
 NAMED = "merges into the window of `s` that are not those of `w` now: "
 
 
@@ -60,6 +61,7 @@ NAMED = "merges into the window of `s` that are not those of `w` now: "
     [
         ((), [("s.max", "s.add")], f"{NAMED}add is new, max is gone; go on with the app that "),
         ((), [("s.max", "s.min")], f"{NAMED}max is gone, min is new"),
+        ([SERIAL], [SERIAL, ("s.max", "s.add")], f"{NAMED}add is new, max is gone"),
         ((), [CALLED], f"{NAMED}max is gone, the function of h is new"),
         ([CALLED], [CALLED, ("n * 2", "n * 3")], f"{NAMED}the function of h changed"),
         ((), [("default=0", "default=100")], "with another default: 0, and `w` has 100; go on"),
