@@ -68,12 +68,12 @@ def write_inputs(folder: Path, seconds: int) -> None:
 
 
 class SimulatedStore:
-    """Runs the job of PROGRAM over inputs that last about so many simulated seconds."""
+    """Runs a job over inputs that last about so many simulated seconds."""
 
-    def __init__(self, folder: Path, seconds: int = 20) -> None:
+    def __init__(self, folder: Path, seconds: int = 20, text: str = PROGRAM) -> None:
         write_inputs(folder, seconds)
         self.store = ObjectStore(str(folder / "shops"))
-        program = parse_program(PROGRAM)
+        program = parse_program(text)
         partitions = open_partitions(program, folder)
         plan = cut_stages(rewrite(program), 2)
         topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))

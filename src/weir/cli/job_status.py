@@ -7,20 +7,36 @@ from typing import TYPE_CHECKING
 
 from weir.cli.command_line import say
 from weir.cli.tables import show_rows
+from weir.errors import SnapshotCorrupt
 from weir.events.plurals import counted
 from weir.events.printable import in_one_line
 
 if TYPE_CHECKING:
+    from weir.files.object_store import ObjectStore
     from weir.job.status import JobStatus, VertexStatus
 
 IF_GONE = "if its process is gone, weir run … --resume goes on"
 _WORDS = ("vertex", "host", "state", "in", "out")
-_LEFT_OUT = ("in", "out", "snapshots", "recoveries", "queue", "lag s", "host")
+_LAGS = ("lag s", "lag ticks")
+_LEFT_OUT = ("in", "out", "snapshots", "recoveries", "queue", *_LAGS, "host")
 """Columns that a narrow terminal does not show, the first of them first."""
 
 
-def show_status(found: JobStatus, now: float) -> None:
-    """Print how a job is, or how it ended; `now` is in seconds since 1970."""
+def has_plain_ticks(store: ObjectStore) -> bool:
+    """Say whether a job's event times are plain numbers; without its plan they are microseconds."""
+    from weir.job.drawn_plan import read_plan
+
+    try:
+        plan = read_plan(store)
+    except SnapshotCorrupt as error:
+        say(f"weir: warning: {in_one_line(str(error))}", err=True)
+        return False
+    return plan is not None and plan.plain_ticks
+
+
+def show_status(found: JobStatus, now: float, *, plain_ticks: bool) -> None:
+    """Print how a job is, or how it ended; `now` is in seconds since 1970. Where event times are
+    `plain_ticks`, so are lags."""
     hosts = "" if found.over else f", {len(found.hosts)} of {found.hosts_wanted} hosts"
     say(
         f"{in_one_line(found.state)} at {clock(found.time)}, epoch {found.epoch}, "
@@ -35,7 +51,7 @@ def show_status(found: JobStatus, now: float) -> None:
         say(f"trouble: {in_one_line(found.trouble)}")
     for what in found.preparing:
         say(in_one_line(what))
-    rows = [_vertex_cells(v, over=found.over) for v in found.vertices]
+    rows = [_vertex_cells(v, over=found.over, plain_ticks=plain_ticks) for v in found.vertices]
     left_out = show_rows(rows, _LEFT_OUT, _WORDS)
     for v in found.vertices:
         if v.step_seconds is not None:
@@ -51,18 +67,18 @@ def show_status(found: JobStatus, now: float) -> None:
         say(f"a wider terminal shows {', '.join(left_out)} too, --json all there is")
 
 
-def _vertex_cells(v: VertexStatus, *, over: bool) -> dict[str, str]:
+def _vertex_cells(v: VertexStatus, *, over: bool, plain_ticks: bool) -> dict[str, str]:
     """Return the columns and their texts; those that a job has only while it runs are left out when
     it is over."""
-    lag = "" if v.lag is None else f"{v.lag / 1e6:.3f}"
+    lag = "" if v.lag is None else f"{v.lag:,}" if plain_ticks else f"{v.lag / 1e6:.3f}"
     cells = {
         "vertex": v.id, "host": v.host or "", "state": v.status,
-        "events/s": f"{v.events_per_second:,.0f}", "lag s": lag,
+        "events/s": f"{v.events_per_second:,.0f}", _LAGS[plain_ticks]: lag,
         "in": " ".join(map(str, v.inputs)), "out": " ".join(map(str, v.outputs)),
         "state rows": f"{v.state_rows:,}", "queue": f"{v.queued_bytes:,}",
         "snapshots": f"{v.snapshots:,}", "recoveries": f"{v.recoveries:,}",
     }  # fmt: skip
-    alive = ("host", "events/s", "lag s", "queue") if over else ()
+    alive = ("host", "events/s", *_LAGS, "queue") if over else ()
     return {name: text for name, text in cells.items() if name not in alive}
 
 

@@ -27,7 +27,7 @@ from weir.cli.command_line import (
     put_json,
     say,
 )
-from weir.cli.job_status import clock, show_status
+from weir.cli.job_status import clock, has_plain_ticks, show_status
 from weir.cli.progress import Meter, counting
 from weir.cli.tables import cell, show_table
 from weir.errors import RunError
@@ -155,13 +155,14 @@ def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption
     with clean_errors(debug):
         from weir.job.status import read_status
 
-        found = read_status(opened_store(store))
+        opened = opened_store(store)
+        found = read_status(opened)
         if found is None:
             raise Usage(f"the job in '{store}' has said nothing yet")
         if as_json:
             put(msgspec.json.encode(found) + b"\n")
             return
-        show_status(found, time.time())
+        show_status(found, time.time(), plain_ticks=has_plain_ticks(opened))
 
 
 def story(

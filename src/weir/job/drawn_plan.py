@@ -84,6 +84,8 @@ class DrawnPlan(msgspec.Struct, frozen=True):
     stages: tuple[DrawnStage, ...]
     outputs: tuple[DrawnOutput, ...]
     vertices: tuple[DrawnVertex, ...]
+    plain_ticks: bool = False
+    """Whether event times are plain numbers (`unit = 'tick'`), no microseconds."""
 
 
 def draw_plan(
@@ -121,7 +123,9 @@ def draw_plan(
         vertices.append(
             DrawnVertex(spec.id, spec.kind, spec.stage, spec.inputs, spec.outputs, partition)
         )
-    return DrawnPlan(stages, outputs, tuple(vertices))
+    first = [stage.operators[0] for stage in plan.stages]
+    plain_ticks = any(isinstance(s, Source) and s.options.unit == "tick" for s in first)
+    return DrawnPlan(stages, outputs, tuple(vertices), plain_ticks)
 
 
 def _source(stage: Stage) -> str:

@@ -87,7 +87,8 @@ def waits_of(plan: DrawnPlan, status: JobStatus) -> list[VertexWait]:
         if (told := known.get(spec.id)) is not None:
             found += _own_waits(told)
             found += _unread(spec, told, readers_of, known) if told.held == "readers" else ()
-            found += _behind(spec, {writer_of[stream] for stream in spec.inputs}, known)
+            writers = {writer_of[stream] for stream in spec.inputs}
+            found += _behind(spec, writers, known, plain_ticks=plan.plain_ticks)
     return found
 
 
@@ -125,7 +126,11 @@ def _unread(
 
 
 def _behind(
-    spec: DrawnVertex, writers: Collection[str], known: Mapping[str, VertexStatus]
+    spec: DrawnVertex,
+    writers: Collection[str],
+    known: Mapping[str, VertexStatus],
+    *,
+    plain_ticks: bool,
 ) -> Iterator[VertexWait]:
     """Find the input that keeps the rows of others waiting: it is far behind them."""
     reached = {
@@ -138,7 +143,8 @@ def _behind(
     last, first = min(reached, key=reached.__getitem__), max(reached, key=reached.__getitem__)
     gap = reached[first] - reached[last]
     if FAR_BEHIND <= gap < 2**62:  # else one of them has ended, or not begun
-        yield VertexWait(spec.id, last, f"which is {gap / 1e6:,.1f} s behind {first} in event time")
+        long = f"{gap:,} ticks" if plain_ticks else f"{gap / 1e6:,.1f} s"
+        yield VertexWait(spec.id, last, f"which is {long} behind {first} in event time")
 
 
 def _ends(plan: DrawnPlan, known: Mapping[str, VertexStatus]) -> dict[str, int]:

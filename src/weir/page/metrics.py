@@ -62,8 +62,10 @@ def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
          [(labels, v.events) for labels, v in own]),
         ("weir_vertex_events_per_second", "gauge", "Rows read a second, of late.",
          [(labels, v.events_per_second) for labels, v in own]),
-        ("weir_vertex_lag_seconds", "gauge", "Event time behind the vertex that is furthest.",
-         [(labels, v.lag / 1e6) for labels, v in own if v.lag is not None]),
+        (f"weir_vertex_lag_{'ticks' if plan.plain_ticks else 'seconds'}", "gauge",
+         "Event time behind the vertex that is furthest.",
+         [(labels, v.lag if plan.plain_ticks else v.lag / 1e6) for labels, v in own
+          if v.lag is not None]),
         ("weir_vertex_unread_rows", "gauge", "Rows written for the vertex that it has not read.",
          [(labels, unread[v.id]) for labels, v in own if v.id in unread]),
         ("weir_vertex_queued_bytes", "gauge", "Bytes that came from other hosts and wait.",

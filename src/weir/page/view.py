@@ -75,6 +75,8 @@ class PageView(msgspec.Struct, frozen=True):
     committed: tuple[ShownOutput, ...]
     kept: tuple[Kept, ...]
     problems: tuple[str, ...]
+    plain_ticks: bool
+    """Whether event times are plain numbers, no microseconds."""
 
 
 class ViewReader:
@@ -119,6 +121,7 @@ class ViewReader:
             history, tuple(delays), told(story), tuple(committed),
             self._part("store", lambda: tuple(kept_objects(self._store)), tuple[Kept, ...]()),
             tuple(f"{name}: {why}" for name, (_, _, why) in self._last.items() if why),
+            plan.plain_ticks,
         )  # fmt: skip
 
     def _part(self, name: str, read: Callable[[], _T], otherwise: _T) -> _T:

@@ -57,6 +57,14 @@ def test_all_figures_are_there_and_right(told: tuple[JobStatus, DrawnPlan]) -> N
     assert all(f.documentation for f in found.values())
 
 
+def test_lags_of_plain_ticks_are_no_seconds(told: tuple[JobStatus, DrawnPlan]) -> None:
+    status, plan = told
+    found = parsed(metrics_text(status, msgspec.structs.replace(plan, plain_ticks=True)))
+    assert "weir_vertex_lag_seconds" not in found
+    lags = {v.id: v.lag for v in status.vertices if v.lag is not None}
+    assert {s.labels["vertex"]: s.value for s in found["weir_vertex_lag_ticks"].samples} == lags
+
+
 def test_delays_are_a_histogram(told: tuple[JobStatus, DrawnPlan]) -> None:
     status, plan = told
     family = parsed(metrics_text(status, plan))["weir_output_delay_seconds"]

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hostile import contradictory_history, contradictory_plan
-from simulated_store import EVIL, SimulatedStore
+from simulated_store import EVIL, PROGRAM, SimulatedStore
 from weir.cli import app
 from weir.files.object_store import ObjectStore
 from weir.job.committed import manifests
@@ -18,6 +18,7 @@ from weir.job.drawn_plan import read_plan
 from weir.job.history import History, read_history
 from weir.job.status import STATUS, read_status
 from weir.page.document import live_page, report_page
+from weir.page.flows import waits_of
 from weir.page.view import PageView, ViewReader
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import HISTORY, PLAN
@@ -140,6 +141,22 @@ def test_a_slow_store_is_left_alone_for_a_while(finished: tuple[SimulatedStore, 
     now[0] += 2.0
     reader.read()
     assert read.count(HISTORY) == 1
+
+
+def test_plain_ticks_are_no_seconds(tmp_path: Path) -> None:
+    job = SimulatedStore(tmp_path, 4, PROGRAM.replace("vs = t", "vs = t, unit = 'tick'"))
+    job.pass_seconds(2)
+    view = view_of(job.store)
+    assert view.plain_ticks and view.status is not None
+    plan = read_plan(job.store)
+    assert plan is not None
+    far = {v.id: n * 5_000_000 for n, v in enumerate(view.status.vertices)}
+    vertices = [msgspec.structs.replace(v, reached=far[v.id]) for v in view.status.vertices]
+    status = msgspec.structs.replace(view.status, vertices=tuple(vertices))
+    whys = [w.why for w in waits_of(plan, status) if "in event time" in w.why]
+    assert whys and all(" ticks behind " in why for why in whys)
+    done = CliRunner().invoke(app, ["status", job.store.location], env={"COLUMNS": "300"})
+    assert "lag ticks" in done.output and "lag s" not in done.output
 
 
 def test_each_driver_has_its_own_plan(tmp_path: Path) -> None:

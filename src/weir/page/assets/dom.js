@@ -61,6 +61,10 @@ function seconds(value) {
   return value < 172800 ? `${(value / 3600).toFixed(1)} h` : `${Math.round(value / 86400)} days`;
 }
 
+function eventSpan(ticks, view) {
+  return view.plain_ticks ? `${short(ticks)} ${ticks === 1 ? "tick" : "ticks"}` : seconds(ticks / 1e6);
+}
+
 function moment(time) {
   const date = new Date(time * 1000);
   return Number.isNaN(date.getTime()) ? null : date.toISOString();

@@ -143,7 +143,7 @@ class Graph {
     edge.tag.append(h("b", null, main));
     if (unread > 0) edge.tag.append(h("span", null, `${short(unread)} unread`));
     if (flow.held) edge.tag.append(h("span", { class: "warned" }, "held up"));
-    else if (flow.behind >= 1e6 && flow.behind < END) edge.tag.append(h("span", { class: "warned" }, `${seconds(flow.behind / 1e6)} behind`));
+    else if (flow.behind >= 1e6 && flow.behind < END) edge.tag.append(h("span", { class: "warned" }, `${eventSpan(flow.behind, view)} behind`));
     const speed = over ? 0 : rate || 0;
     edge.line.setAttribute("stroke-width", String(1.3 + Math.min(3.2, Math.log10(1 + (over ? flow.read / 1000 : speed)) * 0.8)));
     const names = ["edge"];
@@ -275,7 +275,7 @@ function nodeFigures(view, node) {
     const state = sum(vertices.map((v) => v.state_rows));
     if (state) shown.push(["in state", short(state)]);
     const lag = Math.max(-1, ...vertices.map((v) => (v.lag === null ? -1 : v.lag)));
-    if (!over && lag >= 0) shown.push(["lag", seconds(lag / 1e6)]);
+    if (!over && lag >= 0) shown.push(["lag", eventSpan(lag, view)]);
     const turned = sum(vertices.map((v) => v.late + v.bad));
     if (turned) shown.push(["turned away", short(turned)]);
   }

@@ -27,7 +27,7 @@ function tiles(view) {
   return [
     tile("Events read", short(status.events), turned ? `${count(turned)} turned away` : "none turned away"),
     over ? tile("Events a second", mean ? short(mean) : "–", "while it read") : tile("Events a second", short(rate), mean ? `${short(mean)} on average` : ""),
-    tile("Event time reached", ...reachedTime(status.reached, type), !over && lag >= 0 ? `the last vertex is ${seconds(lag / 1e6)} behind` : ""),
+    tile("Event time reached", ...reachedTime(status.reached, type), !over && lag >= 0 ? `the last vertex is ${eventSpan(lag, view)} behind` : ""),
     tile("Delay, p50", worst ? seconds(worst[0].p50) : "–", worst ? `p99 ${seconds(worst[0].p99)}${view.outputs[worst[1]] ? `, ${view.outputs[worst[1]].title}` : ""}` : "not measured"),
     tile("Recoveries", count(status.recoveries), plural(view.story.episodes.length, "loss", "losses") + " in the story"),
     tile("Hosts", over ? "–" : `${status.hosts.length} of ${status.hosts_wanted}`, `epoch ${status.epoch}`),
@@ -67,7 +67,7 @@ function panel(view, node, close) {
   const rows = vertices.map((v) => h("tr", null,
     h("td", { class: "text", title: parts.get(v.id) || "" }, v.id, parts.get(v.id) ? h("span", { class: "freshness" }, ` ${parts.get(v.id)}`) : null),
     h("td", { class: "text" }, v.status), h("td", { class: "text" }, v.host || ""),
-    h("td", null, over ? "" : short(v.events_per_second)), h("td", null, v.lag === null ? "" : seconds(v.lag / 1e6)),
+    h("td", null, over ? "" : short(v.events_per_second)), h("td", null, v.lag === null ? "" : eventSpan(v.lag, view)),
     h("td", null, count(sum(v.inputs))), h("td", null, count(sum(v.outputs))), h("td", null, count(v.state_rows)),
     h("td", null, over ? "" : bytes(v.queued_bytes)), h("td", null, count(v.snapshots)), h("td", null, count(v.recoveries))));
   return h("div", { class: "card panel", id: "panel" },
