@@ -108,4 +108,6 @@ night: $(INSTALLED)  ## all that takes hours: seeds, an adversary, fuzzing, atta
 
 clean:  ## remove what the tools left behind, .venv included
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
-	@find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf build demo out examples/figure1/out
+	@find examples -name figure1 -prune -o -type d \( -name data -o -name out -o -name what-if \) -prune -exec rm -rf {} +
+	@find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +

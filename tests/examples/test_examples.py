@@ -53,6 +53,7 @@ def digests(report: weir.RunReport) -> dict[str, str]:
     return {output.path: output.digest for output in report.outputs}
 
 
+@pytest.mark.filterwarnings("error::weir.PlanWarning")
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_one_digest_under_cuts_and_parallelisms(
     program: str, with_data, monkeypatch: pytest.MonkeyPatch
@@ -76,6 +77,12 @@ def test_one_digest_on_spark(
     live = weir.run_live(file, tmp_path / "store", parallelism=2)
     assert live is not None
     assert digests(offline) == digests(live) == expected(program)
+
+
+def test_every_folder_is_in_the_table() -> None:
+    text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| \[(\w+)\]", text, re.MULTILINE)
+    assert sorted(named) == sorted(p.name for p in EXAMPLES.glob("[a-z]*/"))
 
 
 def test_no_script_is_left_out() -> None:

@@ -32,6 +32,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=lambda c: c.name)
 
 
+def test_no_app_is_left_out() -> None:
+    assert {*CASES} == {path.parent.name for path in EXAMPLES.rglob("app.py")}
+
+
 @every_case
 def test_the_command_finds_what_the_loop_finds(
     case: Case, logs: dict[str, Path], tmp_path: Path

@@ -225,6 +225,22 @@ def made_in(module: str) -> set[str]:
     return functions | {target.id for target in assigned if isinstance(target, ast.Name)}
 
 
+def test_what_a_module_keeps_to_itself_it_uses() -> None:
+    """Ruff does not see a function that nothing calls."""
+    unused = []
+    for path in modules():
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        made = [n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+        for node in tree.body:
+            match node:
+                case ast.Assign(targets=[ast.Name(name)]) | ast.AnnAssign(target=ast.Name(name)):
+                    made.append(name)
+        own = {name for name in made if re.fullmatch(r"_[^_].*[^_]", name)}
+        unused += [f"{path}: {n}" for n in own if len(re.findall(rf"\b{n}\b", text)) == 1]
+    assert unused == []
+
+
 def test_decoders_are_made_when_a_module_is_imported() -> None:
     """Two threads that are the first to decode a type at one moment crash msgspec."""
     late = re.compile(r"\bmsgspec\.(json|msgpack)\.decode\(|\bmsgspec\.convert\(")

@@ -18,7 +18,6 @@ _STATUS = re.compile(r"status code: (\d{3})")
 _PASSING_STATUS = {"408", "409", "425", "429"}
 _PASSING_CODES = {"RequestTimeout", "IncompleteBody", "OperationAborted", "SlowDown"}
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
-_NO_CREDENTIALS = "no credentials were found in the environment, in a profile or on this machine"
 CONFLICTS = {"ConditionalRequestConflict", "OperationAborted"}
 """Another request for the same key is under way: neither has won yet."""
 

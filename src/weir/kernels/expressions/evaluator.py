@@ -185,13 +185,6 @@ def _call(call: Call, args: Sequence[Part]) -> Part:
     return _apply(builders[call.function](site), args, _type(call), _told(call))
 
 
-def _is_null_for_nulls(function: str, args: Sequence[Part]) -> bool:
-    """Tell whether a function of the language is NULL because an argument always is."""
-    if function not in _TAKE_NULLS and any(_is_null(a) for a in args):
-        return True
-    return function not in _TELL_NULLS and any(pa.types.is_null(a.type) for a in args)
-
-
 def _told(call: Call) -> _Told:
     def why(values: Sequence[object], error: Exception) -> str:
         shown = render(replace(call, args=tuple(Literal(v) for v in values)))
