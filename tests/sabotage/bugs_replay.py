@@ -5,6 +5,7 @@ from sabotage.bugs import Bug
 _WORKED = ("tests/replay_oracle/test_engine.py", "-k", "worked or found")
 _SCANS = ("tests/replay_oracle/test_scans.py",)
 _REFUSED = ("tests/replay_oracle/test_refused.py",)
+_USES = ("tests/unit/handlers/test_state_uses.py",)
 _CELLS, _MERGES = "kernels/structures/cells.py", "handlers/merges.py"
 _WINDOWS = "kernels/structures/cell_windows.py"
 
@@ -15,6 +16,10 @@ BUGS = (
         "return Exits(falls=_here(run, frame))", _WORKED),
     Bug("a new UUID is let in", "handlers/forbidden.py",
         '("uuid.", _CHANCE), ', "", _REFUSED),
+    Bug("nested containers hold no states", "handlers/held_values.py",
+        "            waiting += contained(part) or ()\n", "", _USES),
+    Bug("an access that the order does not count with is let in", "handlers/analysis.py",
+        "    _check_uses(accesses, uses, function.__code__.co_filename)\n", "", _USES),
     # --- compilation ---
     Bug("handlers run as they are defined", "handlers/handler_order.py",
         "writer.writes & (reader.reads - reader.writes)", "writer.writes & frozenset()", _WORKED),
