@@ -26,7 +26,7 @@ import pytest
 from typer.testing import CliRunner
 
 from weir import cli
-from weir.cli import progress
+from weir.cli import load_command, progress
 from weir.script.program import parse_program
 
 ROOT = Path(__file__).parents[2]
@@ -119,6 +119,20 @@ def test_the_text_names_each_file(page: Path) -> None:
     for block in BLOCK.finditer(text):
         before = text[: block.start()].rstrip("\n").rsplit("\n\n", 1)[-1]
         assert not block[2] or f"`{block[2]}`" in before, block[2]
+
+
+COMMAND_LINE = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_page_of_the_command_line_has_all_options(name: str) -> None:
+    lines = re.findall(rf"^ {{4}}weir {name} .*(?:\n {{5,}}.*)*", COMMAND_LINE, re.MULTILINE)
+    assert {*re.findall(r"--[a-z][a-z-]*", " ".join(lines))} == {
+        option
+        for parameter in load_command(name).params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("--") and option != "--help"
+    }
 
 
 @pytest.mark.parametrize("maker", ["pictures.py", "reference_pages.py"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -63,6 +64,16 @@ def test_lags_of_plain_ticks_are_no_seconds(told: tuple[JobStatus, DrawnPlan]) -
     assert "weir_vertex_lag_seconds" not in found
     lags = {v.id: v.lag for v in status.vertices if v.lag is not None}
     assert {s.labels["vertex"]: s.value for s in found["weir_vertex_lag_ticks"].samples} == lags
+
+
+def test_the_page_of_the_command_line_names_them_all(told: tuple[JobStatus, DrawnPlan]) -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
+    rows = re.findall(r"^\| (`weir_.+?) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    status, plan = told
+    plans = [msgspec.structs.replace(plan, plain_ticks=plain) for plain in (False, True)]
+    text = "".join(metrics_text(status, each) for each in plans)
+    made = {*re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE)}
+    assert {*re.findall(r"`(weir_\w+)`", " ".join(rows))} == made
 
 
 def test_delays_are_a_histogram(told: tuple[JobStatus, DrawnPlan]) -> None:
