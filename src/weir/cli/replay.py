@@ -297,6 +297,6 @@ def _print_variants(report: ReplayReport) -> None:
             changes = (f"+{output.only_here or 0:,}", f"-{output.only_first or 0:,}")
             cells += [f"{output.rows:,}", *changes, output.digest or "not emitted"]
         table.add_row(*map(cell, cells))
-    show_table(table)
+    show_table(table, whole=True)
     if report.page is not None:
         say(in_one_line(f"side by side -> {report.page}"))

@@ -23,9 +23,11 @@ def cell(text: str) -> Text:
     return Text(in_one_line(text))
 
 
-def show_table(table: Table) -> None:
-    """Print a table as plain text, as wide as the terminal, or as it needs where there is none."""
-    console = Console(no_color=True, force_terminal=False, highlight=False, width=_width())
+def show_table(table: Table, *, whole: bool = False) -> None:
+    """Print a table as plain text, as wide as the terminal, or as it needs where there is none;
+    `whole`: no cell is broken, as of digests that people copy."""
+    width = WIDE if whole else _width()
+    console = Console(no_color=True, force_terminal=False, highlight=False, width=width)
     with console.capture() as captured:
         console.print(table)
     say("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from weir.cli import app as command
+from weir.cli import tables
 from weir.handlers.app import App
 from weir.handlers.loading import load_app
 from weir.replay.replaying import replay_app
@@ -89,7 +90,10 @@ def test_a_parameter_may_turn_an_emit_and_a_state_off(
     assert "not emitted" in page
 
 
-def test_the_table_has_each_number_under_its_name(made: Path) -> None:
+def test_the_table_has_each_number_under_its_name(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_width", lambda: 40)  # a narrow terminal breaks no digest
     loaded(TURNED_OFF)
     line = "replay app.py --log ev=ev.jsonl --out out --param flag=false,true"
     done = CliRunner().invoke(command, line.split())
