@@ -79,6 +79,23 @@ def test_one_digest_on_spark(
     assert digests(offline) == digests(live) == expected(program)
 
 
+@pytest.mark.parametrize("runner", ["local", "offline", "live"])
+@pytest.mark.parametrize("app", [p.parent.name for p in RUN["apps"]()])
+def test_apps_have_one_digest_on_every_runner(app: str, runner: str, tmp_path: Path) -> None:
+    """By the command of the page, in a copy of the folder."""
+    if runner != "local" and "WEIR_NIGHT" not in os.environ:
+        pytest.skip("minutes: make night")
+    shutil.copy(EXAMPLES / "run.py", tmp_path)
+    made = shutil.ignore_patterns("data", "out", "__pycache__")
+    shutil.copytree(EXAMPLES / "replay" / app, tmp_path / "replay" / app, ignore=made)
+    command = [sys.executable, "run.py", f"replay/{app}", "--runner", runner]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (EXAMPLES / "replay" / app / "README.md").read_text(encoding="utf-8")
+    wanted, found = ({d for _, d in PRINTED.findall(text)} for text in (page, done.stdout))
+    assert found and found <= wanted
+
+
 def test_every_folder_is_in_the_table() -> None:
     text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     named = re.findall(r"^\| \[(\w+)\]", text, re.MULTILINE)
