@@ -36,6 +36,7 @@ from weir.cli.command_line import (
     settle_process,
 )
 from weir.cli.plain_values import PlainCommand, TakesPlainValues
+from weir.events.collecting import collect_first_after_many
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -193,6 +194,7 @@ def load_command(name: str) -> TyperCommand:
 
 def main() -> NoReturn:
     """Run the `weir` command."""
+    collect_first_after_many()
     settle_process()
     try:
         try:
