@@ -27,6 +27,14 @@ SHORT = UNITS["m"]
 """Plain numbers from here on are taken for ticks on purpose: nobody writes so many seconds."""
 
 
+def plain_words(what: str, number: int, quote: str = "") -> tuple[str, str]:
+    """Say what a plain number is over TIMESTAMPs, and what to write; in Python durations are in
+    quotes."""
+    message = f"{what}: {number} is {number:,} microseconds here, as the times are TIMESTAMPs"
+    seconds, ticks = (f"{quote}{text}{quote}" for text in (f"{number}s", duration_text(number)))
+    return message, f"write {seconds} for seconds, or {ticks} for what it is"
+
+
 def warn_of_plain(what: str, given: Iterable[Ticks | None], nodes: Iterable[Node]) -> None:
     """Warn of plain numbers where Python writes durations, over TIMESTAMPs."""
     if any(schema(node).time != TIMESTAMP for node in nodes):
@@ -34,10 +42,7 @@ def warn_of_plain(what: str, given: Iterable[Ticks | None], nodes: Iterable[Node
     for value in given:
         number = None if value is None else plain_number(value)
         if number is not None and 0 < abs(number) < SHORT:
-            warn(
-                f"{what}: {number} is {number:,} microseconds here, as the times are TIMESTAMPs; "
-                f"write '{number}s' for seconds, or '{duration_text(number)}' for what it is"
-            )
+            warn("; ".join(plain_words(what, number, "'")))
 
 
 def warn_of_unordered(k: int) -> None:

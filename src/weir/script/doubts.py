@@ -14,8 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weir.events.types import TIMESTAMP
-from weir.plan.doubts import SHORT
-from weir.plan.durations import duration_text
+from weir.plan.doubts import SHORT, plain_words
 from weir.script.constants import StatementScope
 from weir.script.cursor import offset_of
 from weir.script.tree import QueryExpression, WithSyntax
@@ -75,11 +74,8 @@ def _plain_number(node: exp.Expr, what: str, scope: StatementScope) -> Iterator[
     number = -int(digits) if literal is not node else int(digits)
     if not 0 < abs(number) < SHORT:
         return
-    yield Doubt(
-        f"{what}: {number} is {number:,} microseconds here, as the times are TIMESTAMPs",
-        offset_of(node),
-        f"write {number}s for seconds, or {duration_text(number)} for what it is",
-    )
+    message, hint = plain_words(what, number)
+    yield Doubt(message, offset_of(node), hint)
 
 
 def _unordered(node: exp.Expr) -> Iterator[Doubt]:
