@@ -17,6 +17,7 @@ from weir.events.types import TIMESTAMP
 from weir.plan.durations import UNITS, Ticks, duration_text, plain_number
 from weir.plan.expressions import Column, Expr
 from weir.plan.operators import Filter, JoinKind, Node, Partition, Project, Source, schema
+from weir.plan.validity import Shape, Validity, validity_of
 from weir.plan.windows import Hopping, Window, window_text
 
 _MEET_AT_INSTANTS = ("inner", "left", "right", "full", "semi", "anti")
@@ -99,21 +100,50 @@ def warn_of_lone_points(node: Node, keys: Sequence[Expr], position: Position | N
 def warn_of_missed_points(
     sides: Sequence[Node], kind: JoinKind, keys: Iterable[Sequence[Expr]], position: Position | None
 ) -> None:
-    """Warn of a join of points: they meet only at the same instant."""
-    left, right = map(_points, sides)
-    if left is None or right is None or left == right or kind not in _MEET_AT_INSTANTS:
+    """Warn of a join whose sides meet only by chance: points with points, or with windows over
+    other inputs."""
+    left, right = map(validity_of, sides)
+    if kind not in _MEET_AT_INSTANTS or left.sources & right.sources:
         return
-    if any(_is_time(a, left) and _is_time(b, right) for a, b in keys):
+    shapes = {left.shape, right.shape}
+    if shapes not in ({Shape.POINTS}, {Shape.POINTS, Shape.WINDOWS}):
         return
+    if any(_is_time(a, *left.sources) and _is_time(b, *right.sources) for a, b in keys):
+        return
+    if Shape.WINDOWS in shapes:
+        _warn_of_windows_and_points(left, right, position)
+    else:
+        _warn_of_two_points(left, right, _tick(sides[0]), position)
+
+
+def _warn_of_two_points(
+    left: Validity, right: Validity, tick: str, position: Position | None
+) -> None:
+    name = right.query
     _doubt(
-        f"rows meet while both are valid, and events of {left.name} and {right.name} are points: "
-        f"only those of the same {_tick(sides[0])} meet",
+        f"rows meet while both are valid, and events of {left.names} and {right.names} are points: "
+        f"only those of the same {tick} meet",
         position,
         "write ASOF JOIN for the latest row before, or make one side live longer: "
-        f"(SELECT * FROM {right.name} WITH DURATION(10m)) AS {right.name}; WITH POINT there if it "
+        f"(SELECT * FROM {name} WITH DURATION(10m)) AS {name}; WITH POINT there if it "
         "is meant",
         "write kind='asof' for the latest row before, or make one side live longer: "
         ".duration('10m'); .point() if it is meant",
+    )
+
+
+def _warn_of_windows_and_points(left: Validity, right: Validity, position: Position | None) -> None:
+    points, windows = (left, right) if left.shape is Shape.POINTS else (right, left)
+    names, name = points.names, points.query
+    _doubt(
+        f"rows meet while both are valid, and events of {names} are points: a window over "
+        f"{windows.names} meets only those whose time lies inside it",
+        position,
+        f"write how long rows of {names} are valid, (SELECT * FROM {name} WITH LIFETIME(vs, NULL)) "
+        f"AS {name} for ever after; or ASOF JOIN for the latest row before; WITH POINT there if "
+        "it is meant",
+        f"write how long rows of {names} are valid, .lifetime('vs', lit(None)) for ever after; or "
+        "kind='asof' for the latest row before; .point() if it is meant",
     )
 
 
@@ -126,8 +156,9 @@ def _points(node: Node) -> Source | None:
     return node if node.options.lifetime is None else None
 
 
-def _is_time(key: Expr, source: Source) -> bool:
-    return isinstance(key, Column) and key.name.split(".")[-1] in ("vs", source.options.vs)
+def _is_time(key: Expr, *sources: Source) -> bool:
+    times = {"vs", *(source.options.vs for source in sources)}
+    return isinstance(key, Column) and key.name.split(".")[-1] in times
 
 
 def _tick(node: Node) -> str:

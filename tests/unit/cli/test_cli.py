@@ -250,6 +250,16 @@ def test_warnings_are_told(command: Weir) -> None:
     assert "weir: warning: q.weir, line 7, column 28: a join without an equality" in result.stderr
 
 
+def test_strict_refuses_windows_that_meet_points_by_chance(command: Weir) -> None:
+    text = """STREAM C (since BIGINT, v BIGINT) FROM 'a.jsonl' WITH (vs = since, unit = 'tick');
+W = SELECT v, COUNT(*) AS n FROM A GROUP BY v WITH TUMBLING(10);
+B = SELECT W.n AS n FROM W INNER JOIN C ON W.v = C.v; OUTPUT B TO 'b.csv';
+"""
+    result = command("run", program(PROGRAM + text), "--strict")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "events of C are points: a window over A meets only those whose" in result.stderr
+
+
 def test_a_program_on_stdin(command: Weir) -> None:
     text = Path("p.weir").read_text(encoding="utf-8")
     result = CliRunner().invoke(cli.app, ["run", "-"], input=text)

@@ -30,7 +30,9 @@ HEAD = """STREAM A (vs BIGINT, k STRING) FROM 'a.jsonl';
 STREAM T (At TIMESTAMP, k STRING) FROM 't.jsonl' WITH (vs = At);
 STREAM U (At TIMESTAMP, k STRING) FROM 'u.jsonl' WITH (vs = At);
 STREAM L (At TIMESTAMP, k STRING) FROM 'l.jsonl' WITH (vs = At, lifetime = 5m);
+STREAM C (since TIMESTAMP, k STRING) FROM 'c.jsonl' WITH (vs = since);
 """
+HOURS = "(SELECT k, COUNT(*) AS n FROM T GROUP BY k WITH TUMBLING(1h)) AS W"
 HEAD_LINES = HEAD.count("\n")
 DOUBTS = [
     ("Out = SELECT COUNT(*) AS n FROM T WITH TUMBLING(^10);", "TUMBLING: 10 is 10 micro", "10s"),
@@ -73,6 +75,54 @@ DOUBTS = [
     ),
     ("Out = SELECT T.k FROM T ^LEFT ANTI JOIN U ON T.k = U.k;", "events of T and U", "ASOF JOIN"),
     (
+        f"Out = SELECT W.k FROM {HOURS} ^JOIN C ON W.k = C.k;",
+        "events of C are points: a window over T meets only those whose time lies inside it",
+        "(SELECT * FROM C WITH LIFETIME(vs, NULL)) AS C for ever after; or ASOF JOIN",
+    ),
+    (f"Out = SELECT C.k FROM C ^LEFT JOIN {HOURS} ON W.k = C.k;", "a window over T", "WITH POINT"),
+    (f"Out = SELECT W.k FROM {HOURS} ^CROSS JOIN C;", "events of C are points", "WITH POINT"),
+    (
+        f"Out = SELECT W.k FROM {HOURS.replace('TUMBLING(1h)', 'SESSION(1h)')} "
+        "^LEFT ANTI JOIN C ON W.k = C.k;",
+        "a window over T meets only",
+        "ASOF JOIN",
+    ),
+    (
+        "Out = SELECT W.k FROM (SELECT k FROM L GROUP BY k WITH HOPPING(2h, 1h)) AS W "
+        "^FULL JOIN C ON W.k = C.k;",
+        "a window over L meets only",
+        "LIFETIME(vs, NULL)",
+    ),
+    (
+        "Out = SELECT x.k FROM (SELECT k FROM T UNION ALL SELECT k FROM U) AS x "
+        "^JOIN C ON x.k = C.k;",
+        "events of T and U and C are points",
+        "(SELECT * FROM C WITH DURATION(10m)) AS C",
+    ),
+    (
+        "Out = SELECT x.k FROM C ^JOIN (SELECT T.k FROM T ASOF JOIN U ON T.k = U.k) AS x "
+        "ON x.k = C.k;",
+        "events of C and T are points",
+        "ASOF JOIN",
+    ),
+    (
+        "Out = SELECT x.k FROM (SELECT DISTINCT k FROM T WITH SHIFT(1h)) AS x "
+        "^JOIN C ON x.k = C.k;",
+        "events of T and C are points",
+        "ASOF JOIN",
+    ),
+    (
+        "Out = SELECT x.k FROM (SELECT k FROM T GROUP BY k WITH COUNT(5)) AS x "
+        "^JOIN C ON x.k = C.k;",
+        "events of T and C are points",
+        "ASOF JOIN",
+    ),
+    (
+        "Out = SELECT L.k FROM T JOIN L ON T.k = L.k ^JOIN C ON L.k = C.k;",
+        "events of T and C are points",
+        "ASOF JOIN",
+    ),
+    (
         "Out = SELECT T.k FROM T ^JOIN L ON T.k > L.k;",
         "compares every pair of live rows",
         "ON A.key = B.key",
@@ -97,6 +147,16 @@ FINE = [
     "Out = SELECT T.k FROM T ASOF JOIN U ON T.k = U.k;",
     "Out = SELECT T.k FROM T JOIN U ON T.At = U.At;",
     "Out = SELECT a.k FROM T AS a JOIN T AS b ON a.k = b.k;",
+    f"Out = SELECT W.k FROM {HOURS} ASOF JOIN C ON W.k = C.k;",
+    f"Out = SELECT W.k FROM {HOURS} JOIN L ON W.k = L.k;",
+    f"Out = SELECT W.k FROM {HOURS} JOIN (SELECT * FROM C WITH POINT) AS C ON W.k = C.k;",
+    f"Out = SELECT W.k FROM {HOURS} JOIN (SELECT * FROM C WITH LIFETIME(vs, NULL)) AS C "
+    "ON W.k = C.k;",
+    f"Out = SELECT W.k FROM {HOURS} JOIN T ON W.k = T.k;",
+    f"Out = SELECT W.k FROM {HOURS} JOIN C ON W.k = C.k AND W.vs = C.since;",
+    f"Out = SELECT W.k FROM {HOURS} JOIN "
+    "(SELECT k FROM C GROUP BY k WITH TUMBLING(1d)) AS D ON W.k = D.k;",
+    "Out = SELECT T.k FROM T JOIN (SELECT k FROM U UNION ALL SELECT k FROM L) AS x ON T.k = x.k;",
 ]
 
 
@@ -172,6 +232,9 @@ def declared(**options: Any) -> Stream:
          "every pair of live rows", "AND …"),
         (lambda t: t.join(stream("U", COLUMNS, "u", vs="At"), "T.k = U.k").select("T.k"),
          "T and U are points", "kind='asof'"),
+        (lambda t: t.group_by("k").window(tumbling("1h")).agg(n=count()).as_("W")
+         .join(stream("U", COLUMNS, "u", vs="At"), "W.k = U.k").select("W.k"),
+         "a window over T meets only", ".lifetime('vs', lit(None))"),
     ],
 )  # fmt: skip
 def test_python_is_warned_too(
@@ -196,3 +259,8 @@ def test_what_is_fine_in_python_is_silent() -> None:
         a = stream("A", {"vs": "BIGINT"}, "a.jsonl", vs="vs", delay=5)
         a.window(tumbling(10)).agg(n=count())
         a.duration(5)
+        hours = t.group_by("k").window(tumbling("1h")).agg(n=count()).as_("W")
+        customers = stream("C", COLUMNS, "c", vs="At")
+        valid = customers.lifetime("vs", lit(None)).as_("C")
+        hours.join(valid, "W.k = C.k").select("W.k")
+        hours.join(customers, "W.k = C.k", kind="asof").select("W.k")
