@@ -168,6 +168,8 @@ def clean_errors(debug: bool, *, lost: str = "") -> Iterator[None]:
         raise typer.Exit(code) from None
     except (typer.Exit, typer.BadParameter):
         raise
+    except MemoryError as error:
+        raise _exit(_out_of_memory(error), FAILED, debug) from error
     except Exception as error:  # nothing else should come; if it does, nobody wants a traceback
         raise _exit(_unexpected(error), FAILED, debug) from error
 
@@ -178,6 +180,14 @@ def ended_by(interrupt: KeyboardInterrupt) -> tuple[str, int]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         return "terminated", TERMINATED
     return "interrupted", INTERRUPTED
+
+
+def _out_of_memory(error: MemoryError) -> Exception:
+    told = WeirError(
+        f"out of memory: {str(error) or 'no more could be had'}; give it more, take fewer or "
+        "shorter windows and lifetimes, or use --runner offline with more partitions"
+    )
+    return told.with_traceback(error.__traceback__)
 
 
 def _unexpected(error: Exception) -> Exception:

@@ -21,6 +21,8 @@ MOST_ROWS = 2**62
 """Of a chunk that a runner is asked to cut."""
 MOST_PARTS = 200
 """Parts of an expression within each other."""
+MOST_WINDOWS = 1_000_000
+"""Hopping windows that every event is in, however short it is: each of them is a row."""
 
 
 def sized(node: Node, position: Position | None = None) -> Node:

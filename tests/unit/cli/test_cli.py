@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 import weir
 from weir import cli
 from weir.cli import progress
+from weir.cli.command_line import clean_errors
 from weir.local import files
 
 PROGRAM = """
@@ -241,6 +244,15 @@ def test_strict_refuses_what_is_doubtful_before_anything_is_made(
     fine = f"{head}Two = SELECT v FROM A ORDER BY v LIMIT 2;\nOUTPUT Two TO 'two.jsonl';\n"
     program(fine)
     assert "live" in words or command(*words, "--strict").exit_code == 0
+
+
+def test_what_memory_does_not_hold_is_not_a_bug(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended, clean_errors(False):
+        np.empty(2**56)
+    assert ended.value.exit_code == 1
+    told = capfd.readouterr().err
+    assert told.startswith("weir: error: out of memory: Unable to allocate 512. PiB")
+    assert "bug" not in told
 
 
 def test_warnings_are_told(command: Weir) -> None:

@@ -39,6 +39,11 @@ ERRORS = [
     ("SELECT QUANTILE_DISC(v, 1.5) AS n FROM A", "from 0 to 1"),
     ("SELECT COUNT(*) AS n FROM A WITH HOPPING(5, 0)", "hop must be positive"),
     ("SELECT COUNT(*) AS n FROM A WITH HOPPING(0, 5)", "size must be positive"),
+    (
+        "SELECT COUNT(*) AS n FROM A WITH HOPPING(30d, 1ms)",
+        "every event is in 2,592,000,000 windows, each of which is a row",
+    ),
+    ("SELECT COUNT(*) AS n FROM A WITH HOPPING(1000001, 1)", "is in 1,000,001 windows"),
     ("SELECT COUNT(*) AS n FROM A WITH TUMBLING(-1)", "size must be positive"),
     ("SELECT COUNT(*) AS n FROM A WITH SESSION(0)", "timeout must be positive"),
     ("SELECT COUNT(*) AS n FROM A WITH COUNT(0)", "n must be positive"),

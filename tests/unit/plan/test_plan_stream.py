@@ -251,6 +251,9 @@ def test_terms() -> None:
     assert lit(Decimal("1.50")).expr.value == Decimal("1.50")
     with pytest.raises(PlanError, match="hop must be positive"):
         A.window(hopping(5, 0)).agg(n=count())
+    with pytest.raises(PlanError, match=r"hop of '3s' or more, or .duration\('30d'\)"):
+        A.window(hopping("30d", "1ms")).agg(n=count())
+    A.window(hopping(1_000_000, 1)).agg(n=count())
 
 
 @pytest.mark.parametrize(

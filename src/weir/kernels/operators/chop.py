@@ -14,8 +14,10 @@ from weir.errors import RunError
 from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.kernels.expressions.failed_events import event_at
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
+from weir.kernels.room import check_room
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import TimeQueue
+from weir.plan.durations import duration_text
 from weir.plan.operators import Chop, schema
 
 
@@ -45,6 +47,11 @@ class ChopKernel:
         until = np.minimum(ends, cti)
         first = (starts - self._offset) // self._period
         counts = (until - 1 - self._offset) // self._period - first + 1
+        check_room(
+            counts,
+            f"CHOP({duration_text(self._period)})",
+            "take a longer period, or clip long lifetimes first (CLIP_DURATION)",
+        )
         rows = np.repeat(np.arange(len(slots)), counts)
         numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         cell = self._offset + (first[rows] + numbers) * self._period

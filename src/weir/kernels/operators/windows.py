@@ -27,11 +27,12 @@ import numpy.typing as npt
 from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.kernels.aggregates.group_failures import GroupFailure
 from weir.kernels.operators.windows_loops import cut_cells, window_numbers
+from weir.kernels.room import check_room
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.panes import Operations, Panes, Results
 from weir.kernels.structures.panes_loops import EMIT
 from weir.kernels.structures.time_queue import Holds, TimeQueue
-from weir.plan.windows import Hopping
+from weir.plan.windows import Hopping, window_text
 
 _NONE = np.zeros(0, dtype=np.int64)
 NO_RESULTS = Results(_NONE, _NONE, _NONE, _NONE)
@@ -228,6 +229,11 @@ class HoppingWindows(_Sliding):
     def _results(self, cells: Int64s) -> Results:
         w = self._window
         counts = cells[:, 1] - cells[:, 0]
+        check_room(
+            counts,
+            window_text(w),
+            "take longer windows, or clip long lifetimes first (CLIP_DURATION)",
+        )
         emit = np.repeat(np.arange(len(cells)), counts)
         firsts = np.repeat(np.cumsum(counts) - counts, counts)
         numbers = np.repeat(cells[:, 0], counts) + np.arange(len(emit)) - firsts

@@ -14,7 +14,7 @@ from weir.plan.binding.binder import NameScope, bind
 from weir.plan.binding.coercion import coerce, type_of, widens
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.query import ChopChange, LifetimeClause, StitchChange, WithClause
-from weir.plan.durations import duration_text
+from weir.plan.durations import duration_text, rounded_up
 from weir.plan.expressions import Call, Column, Expr, Literal
 from weir.plan.lifetime_changes import (
     ClipDuration,
@@ -28,8 +28,9 @@ from weir.plan.lifetime_changes import (
     SetLifetime,
     Shift,
 )
+from weir.plan.limits import MOST_WINDOWS
 from weir.plan.operators import AlterLifetime, Chop, Node, Stitch, schema
-from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow, Window
+from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow, Window, window_text
 
 BoundChange: TypeAlias = LifetimeChange | ChopChange | StitchChange
 
@@ -72,6 +73,25 @@ def check_clause(clause: WithClause, position: Position | None = None) -> None:
     for name, ticks in (positive | free).items():
         if not -(2**62) < ticks < 2**62:
             raise PlanError(f"{name} is out of range: {ticks} ticks", position=position)
+    if isinstance(clause, Hopping):
+        _check_windows(clause, position)
+
+
+def _check_windows(window: Hopping, position: Position | None) -> None:
+    count = -(-window.size // window.hop)
+    if count <= MOST_WINDOWS:
+        return
+    hop = duration_text(rounded_up(-(-window.size // MOST_WINDOWS)))
+    size = duration_text(window.size)
+    raise PlanError(
+        f"{window_text(window)}: every event is in {count:,} windows, each of which is a row; at "
+        f"most {MOST_WINDOWS:,} are allowed",
+        position=position,
+        hint=f"take a hop of {hop} or more, or let rows live for {size} (SELECT * FROM … WITH "
+        f"DURATION({size})) and aggregate WITH SNAPSHOT: a row whenever the value changes",
+        python=f"take a hop of '{hop}' or more, or .duration('{size}') and .window(snapshot()): a "
+        "row whenever the value changes",
+    )
 
 
 def change_lifetime(node: Node, change: BoundChange, position: Position | None = None) -> Node:
