@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from machine.jobs import INNER, SOURCE, topology
-from weir.events.batch import START
+from weir.events.batch import OPEN, START
 from weir.job.delays import MARK_EVERY, MOST_MARKS, Delays, ReachedMarks, bucket_of
 from weir.runtime.topology import OutletSpec, VertexSpec, wire
 
@@ -24,6 +24,23 @@ def test_the_last_source_counts_and_only_those_that_a_sink_reads() -> None:
     delays.take("sink.0", [(10, 107.5)], 0.0)
     delays.take("sink.1", [(10, 102.5)], 0.0)
     assert delays.counts == {"sink.0": {bucket_of(0.5): 1}, "sink.1": {bucket_of(0.5): 1}}
+
+
+def test_a_source_that_ended_at_once_hides_no_delay() -> None:
+    """A small finite input beside an endless one has one mark, its end."""
+    delays = Delays(wire((SOURCE, INNER, SECOND, JOIN, *SINKS)), {})
+    delays.take("5.0", [(OPEN, 2.0)], 0.0)
+    delays.take("0.0", [(5, 1.0), (10, 3.0), (20, 4.0)], 0.0)
+    delays.take("sink.0", [(10, 3.5), (20, 4.5)], 0.0)
+    assert delays.counts["sink.0"] == {bucket_of(0.5): 2}
+
+
+def test_a_source_may_have_come_before_its_first_mark() -> None:
+    delays = Delays(wire((SOURCE, INNER, SECOND, JOIN, *SINKS)), {})
+    delays.take("5.0", [(OPEN, 9.0)], 0.0)  # it may have reached 10 at any time before
+    delays.take("0.0", [(5, 1.0), (10, 3.0), (20, 10.0)], 0.0)
+    delays.take("sink.0", [(10, 9.5), (20, 10.5)], 0.0)
+    assert delays.counts["sink.0"] == {bucket_of(0.5): 1}
 
 
 def test_a_sink_that_is_heard_of_before_its_source_waits_for_it() -> None:
@@ -63,6 +80,15 @@ def test_marks_are_few_and_far_enough_apart() -> None:
     assert all(b - a >= MARK_EVERY * 0.99 for a, b in pairwise(times))
     marks.note(5, 1e6)  # an earlier event time, much later
     assert marks.recent[-1][0] > 5
+
+
+def test_the_end_of_a_source_is_marked_however_soon_it_comes() -> None:
+    marks = ReachedMarks()
+    marks.note(7, 1.0)
+    marks.note(8, 1.0 + MARK_EVERY / 2)
+    marks.note(OPEN, 1.0 + MARK_EVERY / 2)
+    marks.note(OPEN, 2.0)
+    assert list(marks.recent) == [(7, 1.0), (OPEN, 1.0 + MARK_EVERY / 2)]
 
 
 def test_a_manager_of_a_long_job_keeps_a_bounded_number() -> None:

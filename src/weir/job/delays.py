@@ -11,7 +11,11 @@ Rules
    What other operators hold back (sessions, say) follows from the data, and counts.
 3. The first mark at an event time counts. What is computed again after a loss reaches earlier times
    again: these are no marks. So a recovery shows as the delay of the rows that it held up.
-4. Delays are counted in buckets, `BUCKETS` to a factor of ten, so that counts of any times can be
+   The end of a source is always marked, and so is where one stands that goes on from a checkpoint:
+   an input that has ended is waited for by nobody.
+4. Up to its first mark, a source may have come before that mark and no later. A delay counts where
+   that makes no difference, since another source came later still.
+5. Delays are counted in buckets, `BUCKETS` to a factor of ten, so that counts of any times can be
    added, and any percentile is right to about 12 %.
 """
 
@@ -33,7 +37,7 @@ MARK_EVERY = 0.002
 MOST_MARKS = 128
 """So many marks of a vertex are reported."""
 BUCKETS = 20
-"""See rule 4."""
+"""See rule 5."""
 _LEAST, _LONGEST = 1e-4, 1e6
 """Seconds: shorter and longer delays count as these."""
 _KEPT = 8192
@@ -50,8 +54,11 @@ class ReachedMarks:
         """Take in that an event time is reached."""
         if cti == START:
             return
-        if not self.recent or (cti > self.recent[-1][0] and now - self.recent[-1][1] >= MARK_EVERY):
-            self.recent.append((cti, now))
+        if self.recent:
+            last, since = self.recent[-1][0], now - self.recent[-1][1]
+            if cti <= last or (cti != OPEN and since < MARK_EVERY):
+                return
+        self.recent.append((cti, now))
 
 
 class Delays:
@@ -115,8 +122,10 @@ class Delays:
             if any(place == len(self._reached[s][0]) for s, place in places.items()):
                 return  # a source has reached it too, and will say so
             waiting.popleft()
-            if all(places.values()):  # else a source may have reached it before its first mark
-                came = max((self._reached[s][1][p] for s, p in places.items()), default=at)
+            moments = {s: self._reached[s][1][place] for s, place in places.items()}
+            came = max((moments[s] for s, place in places.items() if place), default=None)
+            # The others may have come earlier than their first mark; see rule 4.
+            if came is not None and came >= max(moments.values()):
                 bucket = bucket_of(at - came)
                 counts[bucket] = counts.get(bucket, 0) + 1
 

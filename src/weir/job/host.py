@@ -311,8 +311,10 @@ class Host:
         progressed = running.noted("step", instance.work, None)
         if progressed is None:
             return False
-        if progressed and self._clock is not None and instance.spec.kind != "inner":
-            running.marks.note(instance.cti, self._clock())
+        if self._clock is not None and instance.spec.kind != "inner":
+            begins = instance.spec.kind == "source" and not running.marks.recent
+            if progressed or begins:
+                running.marks.note(instance.cti, self._clock())
         for input, cursor in enumerate(instance.cursors):
             taken = before[input] - cursor.queued_bytes
             if taken > 0:
