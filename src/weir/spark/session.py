@@ -38,6 +38,7 @@ from pyspark.sql.utils import is_remote
 
 from weir.errors import RunError
 from weir.events.printable import printable
+from weir.runtime.extras import need_extra
 from weir.spark.class_archive import archive_option
 from weir.spark.java import java_home
 from weir.spark.signals import handlers_kept, signals_wait
@@ -183,6 +184,12 @@ def make_session(
 def is_submitted() -> bool:
     """Say whether spark-submit has started this process: it has said which master and settings."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def check_pandas() -> None:
+    """Refuse to begin without pandas: the driver's functions over Arrow batches want it there,
+    though no row goes through it."""
+    need_extra("spark", "pandas", "the offline and the live runner, and DataFrames, need")
 
 
 def check_files() -> None:

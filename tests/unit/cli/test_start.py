@@ -19,7 +19,9 @@ from hostile import invoke
 from weir.cli import COMMANDS, doctor, load_command
 from weir.errors import PlanError
 from weir.files.object_store import ObjectStore
+from weir.runtime import extras
 from weir.runtime.extras import need_extra, packages_of, pip_line
+from weir.spark.session import check_pandas
 
 
 def weir(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -225,6 +227,19 @@ def test_a_missing_extra_is_said_with_the_line_that_installs_it(
     assert ended == 0 and found["Spark"]["state"] == "note"
     assert "pip install" in found["Spark"]["advice"]
     assert find_spec("pyspark") is not None
+
+
+def test_without_pandas_neither_spark_runner_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke(["init", "."])[0] == 0
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    ended, _, err = invoke(["run", "clicks.weir", "--runner", "live", "--store", "s"])
+    assert ended == 2 and "need pandas, which is not installed" in err
+    assert "(weirstream[spark])" in err and not Path("s").exists()
+    with pytest.raises(PlanError, match="need pandas, which is not installed"):
+        check_pandas()
 
 
 # --- completion ----------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ from weir.spark.live.job import LiveRun, make_live
 from weir.spark.live.loop_search import LoopSearch
 from weir.spark.live.settings import LiveSettings
 from weir.spark.sampling import remembering, repeating, rows_share_keys
+from weir.spark.session import check_pandas
 
 ResumeChoice: TypeAlias = bool | Literal["auto"]
 """Whether a run goes on with the job in its store; "auto": if there is one."""
@@ -70,6 +71,7 @@ def prepare_live(
     """Check everything that can be checked without Spark, and make the store this job's, or resume
     the job in it. Without `parallelism` it is 1, or that of the job that is resumed. What the
     program SETs for hosts overrides `how`."""
+    check_pandas()
     in_files = tuple(o for o in program.outputs if o.path not in DIRECT)
     if in_files or not program.outputs:
         check_outputs(replace(program, outputs=in_files), directory)

@@ -47,7 +47,7 @@ from weir.spark.offline.reports import (
 from weir.spark.offline.targets import Target
 from weir.spark.offline.waves import Job, Piece, make_job, make_piece
 from weir.spark.sampling import rows_share_keys
-from weir.spark.session import default_parallelism, session
+from weir.spark.session import check_pandas, default_parallelism, session
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,7 @@ def run_programs(
 ) -> list[RunReport]:
     """Run several programs in one job of at most `tasks` tasks a wave; all succeed, or none
     does. The partitions that are `given` for each are read in place of the files it names."""
+    check_pandas()
     for program in programs:
         check_outputs(program, directory)
     start = os.path.abspath(directory)  # workers have other working directories
