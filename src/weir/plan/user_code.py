@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard, TypeVar
 
 import pyarrow as pa
 
+from weir.plan.undeclared_state import UndeclaredAssignment, undeclared_assignment
+
 if TYPE_CHECKING:
     from weir.plan.imported_files import ImportedFrom
     from weir.plan.stream import Stream
@@ -76,6 +78,12 @@ class AggregateFunction:
     exact: bool = False
     imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
     """The file that it is from, if IMPORT ran that; see `imported_files.py`."""
+
+    @property
+    def undeclared(self) -> UndeclaredAssignment | None:
+        """Return a line that sets an attribute, if there is one: only what is returned is kept."""
+        entries = ("zero", "add", "remove", "merge", "result")
+        return undeclared_assignment(self.implementation, entries, ())
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         return _reduced(self, self.imported, "aggregates", protocol)
@@ -140,6 +148,13 @@ class OperatorCall:
         except TypeError as error:
             return f"{self.operator.name} takes {signature}: {error}"
         return ""
+
+    @property
+    def undeclared(self) -> UndeclaredAssignment | None:
+        """Return a line that sets an attribute which is not declared as state, if there is one."""
+        declared = [name for name, _ in self.operator.state]
+        entries = ("on_event", "on_time")
+        return undeclared_assignment(self.operator.implementation, entries, declared)
 
 
 class EmittingApp(ABC):

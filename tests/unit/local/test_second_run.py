@@ -23,7 +23,7 @@ from weir.runtime.partitions import open_partitions
 from weir.script import parse_program
 
 RULES = """
-import os, time, weir
+import itertools, os, time, weir
 calls = []
 TABLE = {k: n for n, k in enumerate({f"k{i}" for i in range(10)})}
 
@@ -67,10 +67,9 @@ Counts_made = []
 
 @weir.operator(columns={"n": "BIGINT"})
 class Hidden:
-    def __init__(self): self.n = 0
+    def __init__(self): self.n = itertools.count()
     def on_event(self, event, ctx):
-        self.n += 1
-        ctx.emit(n=self.n)
+        ctx.emit(n=next(self.n))
 
 @weir.operator(columns={"n": "BIGINT"})
 class Global:

@@ -71,16 +71,17 @@ def test_a_vectorised_function_that_sees_its_batch(tmp_path: Path) -> None:
 
 
 def test_an_operator_with_state_that_is_not_declared(tmp_path: Path) -> None:
+    """In an object that nobody can look into: what shows is refused before."""
     code = """
+import itertools
 @weir.operator(columns={"n": "BIGINT"})
 class Count:
     last: int
     def __init__(self):
-        self.last = self.seen = 0
+        self.last, self.seen = 0, itertools.count(1)
     def on_event(self, event, ctx):
         self.last = event.vs
-        self.seen += 1
-        ctx.emit(n=self.seen, ve=event.ve)
+        ctx.emit(n=next(self.seen), ve=event.ve)
 """
     error = found(tmp_path, code, "PROCESS A USING Count()")
     assert "every vertex restarted after step " in error.way and rows_of(error) == 2

@@ -31,6 +31,7 @@ from weir.kernels.expressions.failed_events import event_at, failed_row
 from weir.kernels.expressions.user_calls import extra_calls, python_values
 from weir.kernels.expressions.user_values import typed_array
 from weir.kernels.kernel import Tables, emitted
+from weir.kernels.operators.instance_changes import MadeAttributes
 from weir.kernels.operators.user_context import Context, Event
 from weir.kernels.operators.user_instances import UserInstances
 from weir.plan.operators import Apply, schema
@@ -46,6 +47,8 @@ class _Member:
 
     instance: object
     values: tuple[object, ...]
+    rest: MadeAttributes
+    """What the instance had besides its declared state when it was made."""
     timers: set[int] = field(default_factory=set)
 
 
@@ -141,11 +144,14 @@ class ApplyKernel:
         key = tuple(_canonical(v) for v in values)
         if key not in self._members:
             # A copy: the user's code may change lists in its event.
-            self._members[key] = _Member(self._user.make(event), deepcopy(values))
+            self._members[key] = self._member(self._user.make(event), deepcopy(values))
         if self._extra:
             self._rehearse(event)
         self._context.begin(event.vs, event.vs + 1)
         self._run("on_event", key, event, event)
+
+    def _member(self, instance: object, values: tuple[object, ...]) -> _Member:
+        return _Member(instance, values, self._user.rest(instance))
 
     def _rehearse(self, event: Event) -> None:
         """Call an instance that is thrown away, and ignore what it does."""
@@ -159,6 +165,7 @@ class ApplyKernel:
         member, context = self._members[key], self._context
         self._user.call(method, member.instance, argument, context, event)
         context.end()
+        self._user.check_rest(member.instance, member.rest, method, event)
         self._user.settle(member.instance, event)
         if self._user.has_nested_state:
             self._changed[key] = event
@@ -212,7 +219,7 @@ class ApplyKernel:
         names = self._keys[0]
         for row in _rows(tables["members"]):
             values = tuple(row[name] for name in names)
-            member = _Member(self._user.restore(row), values)
+            member = self._member(self._user.restore(row), values)
             self._members[tuple(_canonical(v) for v in values)] = member
         for row in _rows(tables["timers"]):
             key = tuple(_canonical(row[name]) for name in names)

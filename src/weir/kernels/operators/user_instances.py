@@ -2,7 +2,8 @@
 
 State is brought into the form in which a snapshot gives it back: numbers and texts after every call
 (`settle`); LISTs and STRUCTs, which may be long, must have that form at the end of a step
-(`check_nested`). So a restart changes nothing. Every failure is an `OperatorFailed` that names the
+(`check_nested`). Nothing else may be left in an instance (`check_rest`). So a restart changes
+nothing. Every failure is an `OperatorFailed` that names the
 code and the event.
 """
 
@@ -18,7 +19,9 @@ from weir.events.types import type_name
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.user_calls import failing_line, guarded
 from weir.kernels.expressions.user_values import Misfit, is_plain, plain_value, shown, typed_array
+from weir.kernels.operators.instance_changes import InstanceChanges, MadeAttributes
 from weir.kernels.operators.user_context import Context
+from weir.plan.undeclared_state import LOST, declare_hint
 from weir.plan.user_code import OperatorCall
 
 
@@ -31,6 +34,7 @@ class UserInstances:
         state = call.operator.state
         self._scalars = [(n, t) for n, t in state if not pa.types.is_nested(t)]
         self._nested = [(n, t) for n, t in state if pa.types.is_nested(t)]
+        self._changes = InstanceChanges(call.operator.implementation, [name for name, _ in state])
         self._on_event: object = getattr(call.operator.implementation, "on_event", None)
 
     @property
@@ -50,6 +54,20 @@ class UserInstances:
             if isinstance(value := getattr(made, name, None), list | dict):
                 self._set(made, name, self._plain(name, value, dtype, event), event)
         return made
+
+    def rest(self, instance: object) -> MadeAttributes:
+        """Return what a new instance has besides its declared state."""
+        return self._changes.made(instance)
+
+    def check_rest(
+        self, instance: object, rest: MadeAttributes, method: str, event: object
+    ) -> None:
+        """Fail if a call has changed anything but the declared state: a restart would lose it."""
+        changed = self._changes.changed(instance, rest)
+        if changed is not None:
+            name, does = changed
+            what = f"{method} {does} `{name}`, which is not declared as state: {LOST}"
+            raise self.failed(event, f"{what}; {declare_hint(name)}")
 
     def restore(self, row: Mapping[str, object]) -> object:
         """Make an instance with the state that a row of a snapshot has."""

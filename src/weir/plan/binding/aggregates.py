@@ -38,6 +38,7 @@ from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import project
 from weir.plan.expressions import AggregateCall, Call, Column, Expr, Literal, walk
 from weir.plan.operators import Aggregate, Node, schema
+from weir.plan.undeclared_state import LOST
 from weir.plan.user_code import AggregateFunction, UserFunctions
 from weir.plan.windows import CountWindow, Window
 
@@ -79,6 +80,12 @@ def bind_aggregate(call: Expr, scope: NameScope) -> tuple[AggregateCall, Aggrega
     if user is None:
         known = ("median", *NUMERIC, *PLAIN, *scope.functions.aggregates)
         raise unknown("aggregate", call.function, known, call.position)
+    if (found := user.undeclared) is not None:
+        raise PlanError(
+            f"{user.name}.{found}: only what its methods return is kept; {LOST}",
+            position=call.position,
+            hint=f"keep `{found.attribute}` in the state that zero makes and add returns",
+        )
     cast = user_arguments(user.name, user.args, args, call.position)
     return replace(call, args=cast, type=user.result), user
 

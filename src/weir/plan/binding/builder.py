@@ -35,6 +35,7 @@ from weir.plan.expressions import Column, Expr, columns_of
 from weir.plan.expressions import Literal as Constant
 from weir.plan.limits import sized
 from weir.plan.operators import Apply, Node, Top, Union, schema
+from weir.plan.undeclared_state import LOST, declare_hint
 from weir.plan.user_code import NO_FUNCTIONS, OperatorCall, UserFunctions
 from weir.plan.windows import Hopping
 
@@ -240,5 +241,11 @@ def apply(
         check_name(name, position)
     if call.misfit:
         raise PlanError(call.misfit, position=position)
+    if (found := call.undeclared) is not None:
+        raise PlanError(
+            f"{call.operator.name}.{found}, which is not declared as state: {LOST}",
+            position=position,
+            hint=declare_hint(found.attribute),
+        )
     made = checked(Apply(tuple(inputs), tuple(tuple(k) for k in keys), call), position)
     return sized(made, position)

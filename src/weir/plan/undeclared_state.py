@@ -1,0 +1,119 @@
+"""Finds where the methods of a user's class set attributes that are not declared as state.
+
+A restart makes a new instance and gives it the declared state; whatever else a call left in it is
+gone, and the answer is another one from there on. What `__init__` sets is made again, and fine.
+
+The source of the methods shows plain assignments (`self.last = …`), in the methods that Weir calls
+and in those of the class that these use. Other ways (`setattr`, a list that is changed in place)
+show when the operator runs (`kernels/operators/instance_changes.py`).
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from types import FunctionType, MemberDescriptorType
+
+LOST = "a restart would lose it"
+
+
+def declare_hint(attribute: str) -> str:
+    """Say how to declare an attribute of an operator as state."""
+    return (
+        f"annotate it in the class with its type, as in `{attribute}: int`; what one call alone "
+        "needs is a local variable"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UndeclaredAssignment:
+    """An `UndeclaredAssignment` is a line that sets an attribute which is not declared."""
+
+    attribute: str
+    method: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.method} sets `{self.attribute}` ({self.file}, line {self.line})"
+
+
+def undeclared_assignment(
+    cls: type, entries: Collection[str], declared: Collection[str]
+) -> UndeclaredAssignment | None:
+    """Return the first assignment to an undeclared attribute that calls of these methods reach."""
+    reached = [function for name in entries for function in _functions(cls, name)]
+    known = set(reached)
+    for function in reached:  # it grows
+        tree = _tree(function)
+        own = _own_name(tree)
+        if tree is None or own is None:
+            continue
+        for attribute, line in _assigned(tree, own):
+            name = _mangled(attribute, function)
+            if name not in declared and not _is_managed(cls, name):
+                code = function.__code__
+                line += code.co_firstlineno - 1
+                return UndeclaredAssignment(attribute, function.__name__, code.co_filename, line)
+        used = [f for name in _used(tree, own) for f in _functions(cls, _mangled(name, function))]
+        reached += [f for f in dict.fromkeys(used) if f not in known]
+        known.update(used)
+    return None
+
+
+def _functions(cls: type, name: str) -> Iterator[FunctionType]:
+    """Give the functions of this name, of the class and of those that it inherits from (`super()`
+    may call them)."""
+    for owner in cls.__mro__:
+        found = owner.__dict__.get(name)
+        parts = [found.fget, found.fset, found.fdel] if isinstance(found, property) else [found]
+        unwrapped = (inspect.unwrap(part) for part in parts if callable(part))
+        yield from (part for part in unwrapped if isinstance(part, FunctionType))
+
+
+def _tree(function: FunctionType) -> ast.FunctionDef | None:
+    """Parse a method; None where there is no source."""
+    try:
+        module = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return None
+    first = module.body[0] if module.body else None
+    return first if isinstance(first, ast.FunctionDef) else None
+
+
+def _own_name(tree: ast.FunctionDef | None) -> str | None:
+    """Return what a method calls its instance."""
+    arguments = [] if tree is None else [*tree.args.posonlyargs, *tree.args.args]
+    return arguments[0].arg if arguments else None
+
+
+def _assigned(tree: ast.FunctionDef, own: str) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(ast.Name(id), attribute, ast.Store() | ast.Del()) if id == own:
+                yield attribute, node.lineno
+
+
+def _used(tree: ast.FunctionDef, own: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(ast.Name(id), attribute) if id == own:
+                yield attribute
+            case ast.Attribute(ast.Call(ast.Name("super")), attribute):
+                yield attribute
+
+
+def _mangled(attribute: str, function: FunctionType) -> str:
+    """Return the name under which Python keeps an attribute: `__x` of a class is its own."""
+    owner = function.__qualname__.rpartition(".")[0].rpartition(".")[2].lstrip("_")
+    private = attribute.startswith("__") and not attribute.endswith("__") and owner
+    return f"_{owner}{attribute}" if private else attribute
+
+
+def _is_managed(cls: type, attribute: str) -> bool:
+    """Tell whether the class has code that runs when the attribute is set, such as a property."""
+    found = inspect.getattr_static(cls, attribute, None)
+    return hasattr(type(found), "__set__") and not isinstance(found, MemberDescriptorType)
