@@ -63,6 +63,31 @@ def test_callbacks_stopping_and_going_on_over_tls(spark: SparkSession, tmp_path:
     assert len({(partition, seq) for partition, seq, *_ in rows}) == len(rows)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ('{"t": 20, "v": "n/a"}', "column v: wanted BIGINT"),
+        ('{"t": 3, "v": 20}', "late: the event"),
+    ],
+)
+def test_a_job_that_a_row_ended_goes_on_when_the_row_is_mended(
+    spark: SparkSession, tmp_path: Path, wrong: str, told: str
+) -> None:
+    program = "STREAM A (t BIGINT, v BIGINT) FROM 'a.jsonl' WITH (vs = t, unit = 'tick');\n"
+    program += "B = SELECT v FROM A; OUTPUT B TO 'b.csv';"
+    rows = [f'{{"t": {t}, "v": {t}}}' for t in range(40)]
+    path, store = tmp_path / "a.jsonl", tmp_path / "store"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    wanted = weir.run(program, directory=tmp_path).outputs[0].digest
+    path.write_text("\n".join([*rows[:20], wrong, *rows[21:]]), encoding="utf-8")
+    for resume in (False, True):  # it ends there again, as long as the row is what it was
+        with pytest.raises(weir.WeirError, match=rf"a\.jsonl, line 21, .*{told}"):
+            weir.run_live(program, store, spark, directory=tmp_path, hosts=1, resume=resume)
+    path.write_text("\n".join(rows), encoding="utf-8")
+    done = weir.run_live(program, store, spark, directory=tmp_path, hosts=1, resume=True)
+    assert done is not None and done.outputs[0].digest == wanted
+
+
 def test_what_is_wrong_is_said_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(weir.PlanError, match="no output for the callback of Other"):
         weir.run_live(PROGRAM, tmp_path / "s", spark, callbacks={"Other": print})
