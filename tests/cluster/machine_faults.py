@@ -37,14 +37,14 @@ def a_machine_is_lost(faulty: Faulty) -> None:
 
 
 def a_machine_comes_back(faulty: Faulty) -> None:
-    """a machine is lost, comes back, and is used again"""
+    """a machine is lost, and comes back with a host"""
     victim = faulty.busiest()
     felt = faulty.suffer("a machine is lost and comes back", victim, victim.lose)
     faulty.wait_until_lost(felt)
     victim.mend()
     faulty.cluster.start_worker(victim)
     faulty.wait_until_whole(HOSTS)
-    assert faulty.on(victim), "the machine is not used again"
+    assert faulty.on(victim), "the machine has no host again"
 
 
 def the_master_is_gone(faulty: Faulty) -> None:
