@@ -1,12 +1,14 @@
-"""The plots of the ReStream paper's evaluation, for Weir: Figures 5, 6 and 7.
+"""The plots of the ReStream paper's evaluation, for Weir: Figures 5 and 7, and two of our own.
+
+The paper's Figure 6, throughput by the number of hosts, is not here: it needs several machines.
 
     python benchmarks/replay.py --analyze [--events 1_000_000] [--data DIR]
 
 replay-error       Figure 5: how far the spam that micro-batches find is off the serial loop's, by
                    batch size; beside it replays in batches of the same sizes (of the smaller ones
                    as many as `MOST_BATCHES`), which must find the loop's rows every time.
-replay-batches     Figure 6: throughput against the batch size, local and offline.
-replay-chains      The critical path of a batch, by the power law's exponent and the hosts.
+replay-batches     Ours: throughput against the batch size, local and offline.
+replay-chains      Ours: the critical path of a batch, by the power law's exponent and the hosts.
 replay-alpha       Figure 7: throughput against the power law's exponent, with the model of
                    Equation 1 fitted to it.
 
@@ -147,7 +149,7 @@ def draw_error(rows: Sequence[Sequence[object]]) -> None:
     finish(figure, axes, OUT / "replay-error.png")
 
 
-# --- Figure 6 ------------------------------------------------------------------------------
+# --- throughput by batch size ----------------------------------------------------------------
 
 
 def batches(data: Path, scratch: Path, events: int) -> None:
@@ -155,7 +157,7 @@ def batches(data: Path, scratch: Path, events: int) -> None:
     log = alpha_log(data, 2.0, events)
     sizes = [n for n in (10_000, 30_000, 100_000, 300_000, 1_000_000) if n < events] + [events]
     rows = []
-    print(f"\nFigure 6: throughput against the batch size, {events:,} events")
+    print(f"\nThroughput against the batch size, {events:,} events")
     print(f"{'batch':>10} {'local M/s':>10} {'offline M/s':>12}")
     for size in sizes:
         # Offline each batch is a job of some tenths of a second.
