@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from weir.job.drawn_plan import DrawnPlan, read_plan
 from weir.job.history import unread_rows
 from weir.job.status import JobStatus, read_status, status_of
 from weir.page.metrics import metrics_address, metrics_text, serving_metrics
+from weir.page.quiet_server import MOST_CONNECTIONS
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +114,22 @@ def test_they_are_served_while_a_job_runs(told: tuple[JobStatus, DrawnPlan]) -> 
         taken = pytest.raises(RunError, match=f"metrics cannot be served at 127.0.0.1:{port}")
         with taken, serving_metrics(("127.0.0.1", port), told[1]):
             pass
+
+
+def test_connections_of_others_do_not_exhaust_the_driver(
+    told: tuple[JobStatus, DrawnPlan],
+) -> None:
+    with serving_metrics(("127.0.0.1", 0), told[1]) as (_, address):
+        port = int(address.removesuffix("/metrics").rpartition(":")[2])
+        threads = threading.active_count()
+        others = [
+            socket.create_connection(("127.0.0.1", port)) for _ in range(3 * MOST_CONNECTIONS)
+        ]
+        with pytest.raises(urllib.error.HTTPError, match="503"):  # they were accepted before it
+            urllib.request.urlopen(address, timeout=10)
+        assert threading.active_count() <= threads + MOST_CONNECTIONS
+        for other in others:
+            other.close()
 
 
 def test_counters_of_sources_never_fall(tmp_path: Path) -> None:

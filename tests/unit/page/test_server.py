@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 
 from simulated_store import SimulatedStore
 from weir.errors import RunError
+from weir.page import quiet_server
+from weir.page.quiet_server import MOST_CONNECTIONS
 from weir.page.server import LOOPBACK, PageServer, serving
 
 
@@ -65,6 +68,50 @@ def test_clients_that_go_away_are_not_told_of(
             client.send(asking if number % 2 else asking[:20])
     assert asked(server, "/")[0] == 200
     assert capfd.readouterr() == ("", "")
+
+
+def opened(server: PageServer, count: int) -> list[socket.socket]:
+    """Connections that send nothing."""
+    return [socket.create_connection(server.server_address[:2]) for _ in range(count)]
+
+
+def wait_for_connections(server: PageServer, count: int) -> None:
+    until = time.monotonic() + 10
+    while len(server._open) != count:
+        assert time.monotonic() < until, f"{len(server._open)} connections are open, not {count}"
+        time.sleep(0.005)
+
+
+def test_a_client_that_opens_very_many_connections_gets_some(server: PageServer) -> None:
+    wait_for_connections(server, 0)
+    threads = threading.active_count()
+    clients = opened(server, MOST_CONNECTIONS)
+    wait_for_connections(server, MOST_CONNECTIONS)
+    for _ in range(5):
+        clients += opened(server, 8)
+        assert threading.active_count() <= threads + MOST_CONNECTIONS
+    status, body, headers = asked(server, "/")
+    assert status == 503 and body == b"too many connections are open; try again later"
+    assert headers["Retry-After"] == "5"
+    assert clients[-1].recv(100).startswith(b"HTTP/1.1 503 ")
+    for client in clients:
+        client.close()
+    wait_for_connections(server, 0)
+    assert asked(server, "/")[0] == 200
+
+
+def test_nobody_can_keep_all_connections(
+    server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quiet_server, "LONG", 0.0)
+    wait_for_connections(server, 0)
+    clients = opened(server, MOST_CONNECTIONS)
+    wait_for_connections(server, MOST_CONNECTIONS)
+    assert asked(server, "/")[0] == 200
+    assert clients[0].recv(100) == b"", "the oldest is closed"
+    for client in clients:
+        client.close()
+    wait_for_connections(server, 0)
 
 
 def test_what_fails_in_the_server_is_told(
