@@ -11,6 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from weir.events.text import format_dates, format_timestamps
+from weir.events.types import DATE
+
 SLICE = 4096
 """Values that are converted in one call."""
 
@@ -34,6 +37,33 @@ def python_list(column: pa.Array) -> list[Any]:
     for start, end in slices(len(column)):
         values += column.slice(start, end - start).to_pylist()
     return values
+
+
+def readable_list(column: pa.Array) -> list[Any]:
+    """Return the values of a column; times that Python has no value for, before the year 1 and
+    after 9999, are the texts that files have for them.
+
+    >>> readable_list(pa.array([0, 1 << 58], pa.timestamp("us", "UTC")))[1]
+    '+11103-08-29T17:22:31.711744Z'
+    """
+    try:
+        return python_list(column)
+    except (ValueError, OverflowError):
+        return [_readable(value) for value in column]
+
+
+def _readable(value: pa.Scalar) -> Any:
+    if not value.is_valid:
+        return None
+    if pa.types.is_list(value.type):
+        return [_readable(element) for element in value]
+    if pa.types.is_struct(value.type):
+        return {name: _readable(field) for name, field in value.items()}
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        write = format_dates if value.type == DATE else format_timestamps
+        return write(pa.repeat(value, 1))[0].as_py()
 
 
 def python_column(values: Sequence[object], dtype: pa.DataType) -> pa.Array:

@@ -90,14 +90,24 @@ def _made(values: Sequence[object], dtype: pa.DataType | None, name: str, where:
         raise ValueError(reason)
     kinds = set(map(type, values)) - {type(None)}
     if dtype in (TIMESTAMP, DATE) and kinds <= {str}:
-        texts = pa.array(values, STRING)
-        cut = without_nanoseconds(texts)
-        if not cut.equals(texts):
-            warn_of_nanoseconds(name, where)
-        return (parse_timestamps if dtype == TIMESTAMP else parse_dates)(cut)
+        return _parsed(values, dtype, name, where)
+    if dtype in (TIMESTAMP, DATE) and str in kinds:
+        # Texts beside times, as results have those that Python has no value for.
+        texts = [v if isinstance(v, str) else None for v in values]
+        others = [None if isinstance(v, str) else v for v in values]
+        times = _made(others, dtype, name, where)
+        return pc.coalesce(_parsed(texts, dtype, name, where), times)
     if np.datetime64 in kinds and dtype == TIMESTAMP:
         return whole_microseconds(pa.array(values), name, where)
     return pa.array(values, dtype)
+
+
+def _parsed(texts: Sequence[object], dtype: pa.DataType, name: str, where: str) -> pa.Array:
+    written = pa.array(texts, STRING)
+    cut = without_nanoseconds(written)
+    if not cut.equals(written):
+        warn_of_nanoseconds(name, where)
+    return (parse_timestamps if dtype == TIMESTAMP else parse_dates)(cut)
 
 
 def _refusal(values: Sequence[object], dtype: pa.DataType | None) -> str:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from weir.errors import PlanError
 from weir.events.batch import Batch, concat_batches, empty_batch, times
 from weir.events.order import in_order
+from weir.events.python_lists import readable_list
 from weir.files.given_rows import table_of
 from weir.ingress.memory import MemoryPartition
 from weir.local.files import run_files
@@ -123,8 +124,9 @@ def items_of(given: Items | object) -> Items:
     """Return rows as dicts, whatever they were given as."""
     if isinstance(given, Sequence) and all(isinstance(row, Mapping) for row in given):
         return given
-    rows: Items = table_of(given).to_pylist()
-    return rows
+    table = table_of(given)
+    columns = [readable_list(column.combine_chunks()) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def table_of_rows(batches: Sequence[Batch], stream: Stream) -> pa.Table:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from weir.events.batch import OPEN, START, Batch
+from weir.events.python_lists import readable_list
 from weir.handlers.app import App
 from weir.ingress.memory import MemoryPartition
 from weir.local.run import Items
@@ -35,7 +36,10 @@ from weir.testing.given import program_given, rows_given
 @dataclass(frozen=True, slots=True)
 class Result:
     """Holds what came out of one stream: rows in order, digest, the ordered checksums of all
-    streams of the run, and the most rows that were held at once."""
+    streams of the run, and the most rows that were held at once.
+
+    `vs` and `ve` are ticks. Times before the year 1 and after 9999, which Python has no value for,
+    are the texts that files have for them."""
 
     rows: list[dict[str, object]]
     digest: str
@@ -173,8 +177,9 @@ def write_again(streams: Iterable[MemoryStream], chance: random.Random) -> None:
 
 
 def batch_rows(batch: Batch, shape: Schema) -> list[dict[str, object]]:
-    """Return events as plain dicts: vs, ve (None while open), payload."""
-    columns = {n: c.to_pylist() for n, c in zip(shape.names, batch.columns, strict=True)}
+    """Return events as plain dicts: vs, ve (None while open), payload. A time that Python has no
+    value for is a text, `+10000-01-01T00:00:00.000000Z`."""
+    columns = {n: readable_list(c) for n, c in zip(shape.names, batch.columns, strict=True)}
     rows = []
     for i, (vs, ve) in enumerate(zip(batch.vs.tolist(), batch.ve.tolist(), strict=True)):
         values = {name: column[i] for name, column in columns.items()}
