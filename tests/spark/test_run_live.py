@@ -70,7 +70,7 @@ def test_callbacks_stopping_and_going_on_over_tls(spark: SparkSession, tmp_path:
         ('{"t": 3, "v": 20}', "late: the event"),
     ],
 )
-def test_a_job_that_a_row_ended_goes_on_when_the_row_is_mended(
+def test_a_job_that_a_row_ended_goes_on_when_the_row_is_fixed(
     spark: SparkSession, tmp_path: Path, wrong: str, told: str
 ) -> None:
     program = "STREAM A (t BIGINT, v BIGINT) FROM 'a.jsonl' WITH (vs = t, unit = 'tick');\n"

@@ -48,7 +48,7 @@ class _Member:
     instance: object
     values: tuple[object, ...]
     rest: MadeAttributes
-    """What the instance had besides its declared state when it was made."""
+    """The undeclared attributes that the instance had when it was made."""
     timers: set[int] = field(default_factory=set)
 
 

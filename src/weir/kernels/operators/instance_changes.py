@@ -1,4 +1,4 @@
-"""Notices what a call of a user's operator leaves in its instance besides the declared state.
+"""Notices what a call of a user's operator leaves in its instance outside of declared state.
 
 A restart makes a new instance, so an undeclared attribute that a call has set or changed would be
 lost. Most are found in the source when the program is planned (`plan/undeclared_state.py`); here

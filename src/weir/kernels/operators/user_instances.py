@@ -56,7 +56,7 @@ class UserInstances:
         return made
 
     def rest(self, instance: object) -> MadeAttributes:
-        """Return what a new instance has besides its declared state."""
+        """Return the undeclared attributes of a new instance."""
         return self._changes.made(instance)
 
     def check_rest(
