@@ -41,22 +41,22 @@ def fold_column(column: pa.Array, first: UInt64s, second: UInt64s) -> None:
     """Fold one column into the rows' running hashes, in place."""
     dtype = column.type
     if pa.types.is_struct(dtype):
-        fold_words(_nulls(column).astype(np.int64), first, second)
+        fold_words(null_mask(column).astype(np.int64), first, second)
         for child in column.flatten():
             fold_column(child, first, second)
     elif pa.types.is_list(dtype):
         _fold_list(column, first, second)
     elif pa.types.is_string(dtype) or pa.types.is_binary(dtype):
         offsets, data = binary_buffers(column)
-        fold_bytes(offsets, data, _nulls(column), first, second)
+        fold_bytes(offsets, data, null_mask(column), first, second)
     elif pa.types.is_decimal(dtype):
         words = decimal_words(column)
-        fold_words_or_null(words[:, 0].copy(), _nulls(column), first, second)
-        fold_words_or_null(words[:, 1].copy(), _nulls(column), first, second)
+        fold_words_or_null(words[:, 0].copy(), null_mask(column), first, second)
+        fold_words_or_null(words[:, 1].copy(), null_mask(column), first, second)
     else:
         words = canonical_words(column)
         if column.null_count:
-            fold_words_or_null(words, _nulls(column), first, second)
+            fold_words_or_null(words, null_mask(column), first, second)
         else:
             fold_words(words, first, second)
 
@@ -87,7 +87,7 @@ def decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
     raw = array_of(column.buffers()[1], np.int64).reshape(-1, 2)
     words = raw[column.offset : column.offset + len(column)]
     if column.null_count:
-        words = np.where(_nulls(column)[:, None], np.int64(0), words)
+        words = np.where(null_mask(column)[:, None], np.int64(0), words)
     return words
 
 
@@ -99,7 +99,7 @@ def binary_buffers(column: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray
     return numbers[column.offset : column.offset + len(column) + 1], array_of(data, np.uint8)
 
 
-def _nulls(column: pa.Array) -> npt.NDArray[np.bool_]:
+def null_mask(column: pa.Array) -> npt.NDArray[np.bool_]:
     if not column.null_count:
         return np.zeros(len(column), dtype=np.bool_)
     return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
@@ -114,6 +114,6 @@ def _fold_list(column: pa.Array, first: UInt64s, second: UInt64s) -> None:
     start, stop = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     elements = column.values.slice(start, stop - start)
     words = hash_rows([elements], len(elements))
-    lengths = np.where(_nulls(column), -1, np.diff(offsets))
+    lengths = np.where(null_mask(column), -1, np.diff(offsets))
     fold_words(lengths, first, second)
     fold_elements(offsets - start, lengths, words[0], words[1], first, second)

@@ -67,7 +67,7 @@ def fold_words_or_null(words, nulls, first, second):
 
 
 @in_place
-def _eight_bytes(data, at):
+def eight_bytes(data, at):
     """Read the little-endian word at an offset.
 
     Written out, and with unsigned offsets (which need no check for negative ones), it compiles to
@@ -95,12 +95,12 @@ def fold_bytes(offsets, data, nulls, first, second):
         else:
             start, stop = np.uint64(offsets[row]), np.uint64(offsets[row + 1])
             while stop - start >= eight:
-                a, b = _fold(_eight_bytes(data, start), a, b)
+                a, b = _fold(eight_bytes(data, start), a, b)
                 start += eight
             rest = stop - start
             word = np.uint64(0)
             if start + eight <= size:
-                word = _eight_bytes(data, start) & ((np.uint64(1) << (eight * rest)) - np.uint64(1))
+                word = eight_bytes(data, start) & ((np.uint64(1) << (eight * rest)) - np.uint64(1))
             else:  # at the very end there are no eight bytes to look at
                 for i in range(rest):
                     word |= np.uint64(data[start + i]) << (eight * i)

@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from weir.events.hashing import hash_rows
 from weir.kernels.structures.keys import KeyIndex, each_once, grown
 from weir.kernels.structures.keys_loops import count_down, count_up
 
 
-def _hashes(values: list[int]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
-    return hash_rows([pa.array(values, pa.int64())], len(values))
+def _hashes(index: KeyIndex, values: list[int]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    return index.hashes([pa.array(values, pa.int64())], len(values))
 
 
 def _words(first: list[int], second: list[int]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
@@ -28,12 +27,12 @@ def test_any_operations_do_what_a_dict_does(seed: int) -> None:
     most = 0
     for _ in range(150):
         values = [chance.randrange(3_000) for _ in range(chance.randrange(60))]
-        groups = index.encode(*_hashes(values)).tolist()
+        groups = index.encode(*_hashes(index, values)).tolist()
         for value, group in zip(values, groups, strict=True):
             assert model.setdefault(value, group) == group
         assert len(set(model.values())) == len(model) == len(index)
         asked = [chance.randrange(3_000) for _ in range(50)]
-        found = index.find(*_hashes(asked)).tolist()
+        found = index.find(*_hashes(index, asked)).tolist()
         assert found == [model.get(value, -1) for value in asked]
         most = max(most, len(model))
         gone = chance.sample(sorted(model), chance.randrange(len(model) + 1) if model else 0)
@@ -46,7 +45,7 @@ def test_any_operations_do_what_a_dict_does(seed: int) -> None:
 def test_numbers_are_reused_and_small() -> None:
     index = KeyIndex()
     for round_ in range(200):
-        groups = index.encode(*_hashes(list(range(100 * round_, 100 * round_ + 100))))
+        groups = index.encode(*_hashes(index, list(range(100 * round_, 100 * round_ + 100))))
         assert sorted(groups.tolist()) == sorted(set(groups.tolist()))
         index.release(groups)
     assert len(index) == 0
@@ -56,9 +55,9 @@ def test_numbers_are_reused_and_small() -> None:
 def test_growth_keeps_every_number() -> None:
     index = KeyIndex()
     values = list(range(5_000))
-    groups = index.encode(*_hashes(values))
+    groups = index.encode(*_hashes(index, values))
     assert sorted(groups.tolist()) == values  # dense
-    assert index.find(*_hashes(values)).tolist() == groups.tolist()
+    assert index.find(*_hashes(index, values)).tolist() == groups.tolist()
     assert index.capacity == 8192
 
 

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.hashing import hash_rows
 from weir.kernels.aggregates.distinct_counts_loops import (
     NO_SLOT,
     SIZE,
@@ -70,7 +69,8 @@ class DistinctMeasure:
 
     def _put(self, column: pa.Array, panes: Int64s, groups: Int64s) -> None:
         self._free(2 * len(panes))
-        numbers = self._numbers.encode(*hash_rows([pa.array(groups), column], len(groups)))
+        hashes = self._numbers.hashes([pa.array(groups), column], len(groups))
+        numbers = self._numbers.encode(*hashes)
         self._held = grown(self._held, self._numbers.capacity, NO_SLOT)
         fresh = hold_values(
             numbers, panes, self._table.start, self._table.end,

@@ -15,16 +15,16 @@ import pyarrow as pa
 
 from weir.errors import EventFailed
 from weir.events.batch import OPEN, START, Batch, Int64s
-from weir.events.hashing import hash_rows
 from weir.events.types import type_name
 from weir.kernels.kernel import Tables, rows_table, table_rows
 from weir.kernels.operators.slow_cells import SlowCells, scan_failure
-from weir.kernels.structures.cell_groups import CellGroups, Hashes
+from weir.kernels.structures.cell_groups import CellGroups
 from weir.kernels.structures.cells import Sweeps, into_null
 from weir.kernels.structures.fast_cells import FastCells, FastFailure
 from weir.kernels.structures.fast_cells_loops import NULL_ARGUMENT, NULL_CELL
 from weir.kernels.structures.fast_kinds import FastKind, FastMerge, FastRead, fast_kind, merge_step
 from weir.kernels.structures.fast_saved import fast_rows, load_fast
+from weir.kernels.structures.key_hashes import Hashes
 from weir.kernels.structures.requests import (
     RequestProgram,
     StateRequest,
@@ -147,7 +147,7 @@ class CellScan:
             if not len(batch) or (port and not merges):
                 continue
             keys = [batch.columns[i] for i in self._keys[port]]
-            hashes = hash_rows(keys, len(batch))
+            hashes = self._groups.hashes(keys, len(batch))
             merging = self._merging(batch, port, merges)
             if merging is None or merging.all():
                 result[port] = self._groups.encode(keys, hashes)
@@ -236,7 +236,7 @@ class CellScan:
 
     def _restore(self, state: int, rows: Batch, names: Sequence[str], keys: Sequence[int]) -> None:
         columns = [rows.columns[i] for i in keys]
-        groups = self._groups.encode(columns, hash_rows(columns, len(rows)))
+        groups = self._groups.encode(columns, self._groups.hashes(columns, len(rows)))
         self._fast.reset(self._groups.take_fresh(), self._groups.capacity)
         if state in self._fast_number:
             load_fast(self._fast, self._fast_number[state], groups, rows, names)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from weir.events.batch import Batch, Int64s
-from weir.events.hashing import hash_rows
 from weir.kernels.structures.keys import KeyIndex, grown
 from weir.kernels.structures.keys_loops import count_down, count_up
 from weir.kernels.structures.rows import RowStore, valid_mask
@@ -19,12 +18,12 @@ def encode_keys(index: KeyIndex, batch: Batch, columns: Sequence[int]) -> Int64s
     """Return each row's group; −1 where a key is NULL."""
     keys = [batch.columns[i] for i in columns]
     if not any(k.null_count for k in keys):
-        return index.encode(*hash_rows(keys, len(batch)))
+        return index.encode(*index.hashes(keys, len(batch)))
     valid = np.ones(len(batch), dtype=np.bool_)
     for key in keys:
         valid &= valid_mask(key)
     groups = np.full(len(batch), -1, dtype=np.int64)
-    first, second = hash_rows(keys, len(batch))
+    first, second = index.hashes(keys, len(batch))
     groups[valid] = index.encode(first[valid], second[valid])
     return groups
 

@@ -2,7 +2,7 @@
 
 Contract
 1. `encode` gives rows that merge their groups, and makes those that are new (`take_fresh` lists
-   them); `find` gives others theirs, −1 where there is none. Rows are given by their hashes.
+   them); `find` gives others theirs, −1 where there is none. Rows are given by their `hashes`.
 2. A group lives until it is released; its number may then be given to another key.
 3. The values of a key are the same whichever row came first: −0 is 0 there, and there is one NaN.
 """
@@ -15,13 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.hashing import UInt64s
+from weir.kernels.structures.key_hashes import Hashes
 from weir.kernels.structures.keys import KeyIndex, grown
 from weir.kernels.structures.panes_loops import first_of_new
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.sort_keys import canonical
-
-Hashes = tuple[UInt64s, UInt64s]
 
 
 class CellGroups:
@@ -41,6 +39,9 @@ class CellGroups:
     @property
     def capacity(self) -> int:
         return self._index.capacity
+
+    def hashes(self, keys: Sequence[pa.Array], length: int) -> Hashes:
+        return self._index.hashes(keys, length)
 
     def encode(
         self, keys: Sequence[pa.Array], hashes: Hashes, rows: Int64s | None = None

@@ -1,22 +1,28 @@
-"""Keys get dense numbers from an open-addressing table of their 128-bit hashes.
+"""Keys get dense numbers from an open-addressing table of their hashes.
 
 Contract
 1. `encode` gives every row the number of its group, making groups as they appear; numbers
    are small and reused after `release`, so arrays indexed by them stay as large as the most
    groups that were ever live together.
 2. A released group must hold nothing any more: its number may be given to another key.
-3. Looking up a row costs O(1) and touches no other group.
+3. Looking up a row costs O(1) and touches no other group, whoever chose the keys: an index has a
+   secret of its own, without which no slot can be foretold (`key_hashes.py`).
+4. Numbers depend on the order of calls and rows alone, not on the secret.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from weir.events.batch import Int64s
 from weir.events.hashing import UInt64s
+from weir.kernels.structures.key_hashes import Hashes, first_state, hash_keys, hash_numbers_of
+from weir.kernels.structures.key_secrets import fresh_secret
 from weir.kernels.structures.keys_loops import (
     FREE,
     encode_rows,
@@ -32,6 +38,7 @@ class KeyIndex:
     """A `KeyIndex` numbers the groups of equal keys and reuses the numbers of released ones."""
 
     def __init__(self) -> None:
+        self._state = first_state(fresh_secret())
         self._table = np.full(64, FREE, dtype=np.int64)
         self._first = np.zeros(32, dtype=np.uint64)
         self._second = np.zeros(32, dtype=np.uint64)
@@ -46,6 +53,14 @@ class KeyIndex:
     def capacity(self) -> int:
         """Return a number that every group number is below."""
         return len(self._first)
+
+    def hashes(self, columns: Sequence[pa.Array], length: int) -> Hashes:
+        """Return the hashes of rows by these columns, which only this index understands."""
+        return hash_keys(columns, length, self._state)
+
+    def number_hashes(self, *columns: Int64s) -> Hashes:
+        """Return the hashes of rows of two numbers or more."""
+        return hash_numbers_of(columns, self._state)
 
     def encode(self, first: UInt64s, second: UInt64s) -> Int64s:
         """Return the groups of these hashes; make those that are not there."""

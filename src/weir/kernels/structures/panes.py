@@ -14,13 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.hashing import hash_rows
 from weir.kernels.structures.keys import KeyIndex, grown
 from weir.kernels.structures.panes_loops import (
     EMIT,
     fill_in,
     first_of_new,
-    pane_hashes,
     recent_panes,
 )
 from weir.kernels.structures.rows import RowStore
@@ -81,7 +79,7 @@ class Groups:
         return self.encode_keys([batch.columns[i] for i in self._key_columns], len(batch))
 
     def encode_keys(self, keys: Sequence[pa.Array], length: int) -> Int64s:
-        groups = self._index.encode(*hash_rows(keys, length))
+        groups = self._index.encode(*self._index.hashes(keys, length))
         self._slots = grown(self._slots, self.capacity, -1)
         self.members = grown(self.members, self.capacity)
         fresh = first_of_new(groups, self._slots)
@@ -134,7 +132,7 @@ class Panes:
         if not len(missing):
             return panes, missing
         groups, starts, ends = groups[missing], starts[missing], ends[missing]
-        found = self._index.encode(*pane_hashes(groups, starts, ends))
+        found = self._index.encode(*self._index.number_hashes(groups, starts, ends))
         self.group = grown(self.group, self.capacity, -1)
         self.start = grown(self.start, self.capacity)
         self.end = grown(self.end, self.capacity)
@@ -148,7 +146,7 @@ class Panes:
         return panes, new
 
     def find(self, groups: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
-        return self._index.find(*pane_hashes(groups, starts, ends))
+        return self._index.find(*self._index.number_hashes(groups, starts, ends))
 
     def live(self) -> Int64s:
         return np.flatnonzero(self.group >= 0)

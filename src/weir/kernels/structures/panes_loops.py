@@ -67,24 +67,3 @@ def fill_in(panes, found):
     for row in range(len(panes)):
         if panes[row] < 0:
             panes[row] = found[-2 - panes[row]]
-
-
-@in_place
-def _mix(word):
-    word ^= word >> np.uint64(32)
-    word *= np.uint64(0xD6E8FEB86659FD93)
-    word ^= word >> np.uint64(29)
-    return word
-
-
-@compiled
-def pane_hashes(groups, starts, ends):
-    """Hash panes; within a group this is a bijection of (start, end), so its panes never
-    collide."""
-    first = np.empty(len(groups), dtype=np.uint64)
-    second = np.empty(len(groups), dtype=np.uint64)
-    for row in range(len(groups)):
-        group = _mix(np.uint64(groups[row]) * np.uint64(0x9E3779B97F4A7C15))
-        first[row] = _mix(np.uint64(starts[row]) * np.uint64(0xC2B2AE3D27D4EB4F) + group)
-        second[row] = _mix(np.uint64(ends[row]) ^ (group * np.uint64(0xA0761D6478BD642F)))
-    return first, second

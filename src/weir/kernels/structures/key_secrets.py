@@ -1,0 +1,17 @@
+"""Each index of keys draws a secret of its own, from the operating system.
+
+Nothing of it is in an answer, a snapshot or a sequence number: copies of an instance and instances
+that were recovered have others. `tests/unit/kernels/test_secrets_stay_inside.py` holds every kernel
+to that.
+"""
+
+from __future__ import annotations
+
+import os
+
+SECRET_BYTES = 16
+
+
+def fresh_secret() -> bytes:
+    """Draw a secret that nobody else has or can guess."""
+    return os.urandom(SECRET_BYTES)
