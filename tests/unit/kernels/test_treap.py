@@ -10,7 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from attack.key_collisions import crowded_priorities
 from weir.kernels.structures import treap_loops as treap
+from weir.kernels.structures.treap_nodes import TreapNodes
 
 NO_NUMBERS = np.zeros(0, dtype=np.int64)
 NO_BYTES = np.zeros(0, dtype=np.uint8)
@@ -21,7 +23,9 @@ class Trees:
     """A pool of nodes with these keys, in two groups."""
 
     def __init__(self, keys: list[int], texts: list[bytes] | None = None) -> None:
-        self.nodes = np.full((len(keys), treap.FIELDS), -1, dtype=np.int64)
+        pool = TreapNodes()
+        pool.grow(len(keys))
+        self.nodes = pool.table
         self.nodes[:, treap.KEY] = keys
         self.nodes[:, treap.SIZE] = 1
         self.roots = np.full(2, -1, dtype=np.int64)
@@ -32,7 +36,7 @@ class Trees:
             self.sort_keys = (starts, lengths, np.frombuffer(b"".join(texts) or b" ", np.uint8))
 
     def insert(self, group: int, node: int) -> None:
-        self.nodes[node, 1:] = (-1, -1, 1)
+        self.nodes[node, treap.LEFT : treap.PRIORITY] = (-1, -1, 1)
         treap.insert(self.nodes, self.roots, group, node, *self.sort_keys)
 
     def remove(self, group: int, node: int) -> None:
@@ -87,17 +91,23 @@ def test_any_operations_do_what_a_sorted_list_does(seed: int, spread: int, bytes
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
 
 
-@pytest.mark.parametrize("keys", ["rising", "falling", "golden", "golden falling", "equal"])
+@pytest.mark.parametrize(
+    "keys", ["rising", "falling", "golden", "golden falling", "mixed", "mixed falling", "equal"]
+)
 def test_no_order_of_keys_makes_a_deep_tree(keys: str) -> None:
     """Depth must stay far below 256, the longest path that an insertion has room for. Numbers
-    spread by the golden ratio are what a simple hash of the node's number looks like."""
+    spread by the golden ratio are what a simple hash of the node's number looks like; "mixed" is
+    the one that was the priority once, and made a list."""
     count = 20_000
     golden = [(i * GOLDEN_RATIO % 2**64) >> 2 for i in range(1, count + 1)]
+    mixed = crowded_priorities(count).tolist()
     made = {
         "rising": list(range(count)),
         "falling": list(range(count, 0, -1)),
         "golden": golden,
         "golden falling": [-g for g in golden],
+        "mixed": mixed,
+        "mixed falling": [-rank for rank in mixed],
         "equal": [0] * count,
     }
     trees = Trees([*made[keys], 2**62])

@@ -36,6 +36,7 @@ from weir.kernels.structures import treap_loops as treap
 from weir.kernels.structures.chains_loops import chains_of
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.panes import Operations
+from weir.kernels.structures.treap_nodes import TreapNodes
 
 SortKeys = tuple[Int64s, Int64s, npt.NDArray[np.uint8]]
 
@@ -47,7 +48,7 @@ class Forest:
     """
 
     def __init__(self) -> None:
-        self.nodes = np.zeros((0, treap.FIELDS), dtype=np.int64)
+        self.nodes = TreapNodes()
         self.heads = np.full(0, -1, dtype=np.int64)  # by pane: its first entry
         self._following = np.full(0, -1, dtype=np.int64)  # by entry: the next of its chain
         self._panes = np.zeros((0, 3), dtype=np.int64)  # by pane: fields as in `forest_loops`
@@ -74,17 +75,17 @@ class Forest:
     ) -> None:  # fmt: skip
         """Add new entries with their keys to their panes; every entry's number is below the
         capacity."""
-        self.nodes = grown(self.nodes, capacity)
+        self.nodes.grow(capacity)
         self._following = grown(self._following, capacity, -1)
         self._waiting = add_entries(
             entries, panes, groups, keys, self.heads, self._panes, self._following,
-            self.nodes, self._roots, *sort_keys,
+            self.nodes.table, self._roots, *sort_keys,
         )  # fmt: skip
 
     def settle(self, sort_keys: SortKeys) -> None:
         """Let the panes that the last step made, and that are still there, enter their trees."""
         settle_panes(
-            self._waiting, self.heads, self._panes, self._following, self.nodes, self._roots,
+            self._waiting, self.heads, self._panes, self._following, self.nodes.table, self._roots,
             *sort_keys,
         )  # fmt: skip
 
@@ -97,7 +98,7 @@ class Forest:
         rests = np.zeros(operations.emits, dtype=np.int64)
         replay_answers(
             operations.kinds, operations.groups, operations.panes, self.heads, self._panes,
-            self._following, self.nodes, self._roots, self._groups, self._account,
+            self._following, self.nodes.table, self._roots, self._groups, self._account,
             query, p, q, *sort_keys, out, rests,
         )  # fmt: skip
         return out, rests
@@ -108,16 +109,16 @@ class Forest:
         counts = np.empty(operations.emits, dtype=np.int64)
         entries = replay_members(
             operations.kinds, operations.groups, operations.panes, self.heads, self._panes,
-            self._following, self.nodes, self._roots, self._groups, self._account,
+            self._following, self.nodes.table, self._roots, self._groups, self._account,
             *sort_keys, counts,
         )  # fmt: skip
         return counts, entries
 
     def keys(self, entries: Int64s) -> Int64s:
         """Return the keys of entries; that of −1 may be anything."""
-        if not len(self.nodes):
+        if not len(self.nodes.table):
             return np.zeros_like(entries)
-        keys: Int64s = self.nodes[entries, treap.KEY]
+        keys: Int64s = self.nodes.table[entries, treap.KEY]
         return keys
 
     def members(self, panes: Int64s) -> tuple[Int64s, Int64s]:
@@ -134,8 +135,9 @@ class Forest:
     def pay(self, most: int, sort_keys: SortKeys) -> None:
         """Take at most so many entries that have left out of their trees."""
         pay_debts(
-            most, self._following, self.nodes, self._roots, self._groups, self._account, *sort_keys
-        )
+            most, self._following, self.nodes.table, self._roots, self._groups, self._account,
+            *sort_keys,
+        )  # fmt: skip
 
     def collect(self, most: int) -> Int64s:
         """Return at most so many entries that nobody uses any more."""

@@ -107,7 +107,7 @@ class OrderedMeasure:
             sign = 1 if self._query == treap.FIRST else -1
             rows, beaten = best_rows(
                 panes, keys, *(_pieces(stored[0]) if self._has_bytes else _NO_KEYS), sign,
-                self._forest.heads, self._forest.nodes, *self._sort_keys(), self._mark,
+                self._forest.heads, self._forest.nodes.table, *self._sort_keys(), self._mark,
             )  # fmt: skip
             self._entries.free(beaten)
             index = pa.array(rows)

@@ -18,13 +18,14 @@ from weir.events.order import order_codes
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.operators.top_loops import ranks_of, replay_top
 from weir.kernels.operators.windows import SnapshotWindows
-from weir.kernels.structures import treap_loops as treap
 from weir.kernels.structures.chains_loops import chain, chains_of
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.panes import Panes
 from weir.kernels.structures.panes_loops import ENTER
 from weir.kernels.structures.row_keys import row_keys
 from weir.kernels.structures.rows import RowStore
+from weir.kernels.structures.treap_loops import PRIORITY
+from weir.kernels.structures.treap_nodes import TreapNodes
 from weir.plan.operators import Top, schema
 
 
@@ -89,7 +90,7 @@ class TopOfInstant:
         self._windows.grow(1)
         self._rows = RowStore([*shape.types, pa.binary()])  # with the sort key
         self._arrival = np.zeros(0, dtype=np.int64)  # by row
-        self._nodes = np.zeros((0, treap.FIELDS), dtype=np.int64)
+        self._nodes = TreapNodes()
         self._following = np.full(0, -1, dtype=np.int64)
         self._heads = np.full(0, -1, dtype=np.int64)
         self._roots = np.full(1, -1, dtype=np.int64)
@@ -107,7 +108,7 @@ class TopOfInstant:
         counts = np.empty(due.operations.emits, dtype=np.int64)
         rows = replay_top(
             due.operations.kinds, due.operations.panes, self._heads, self._following,
-            self._nodes, self._roots, *self._rows.bytes_of(len(self._schema.types)),
+            self._nodes.table, self._roots, *self._rows.bytes_of(len(self._schema.types)),
             self._limit, self._ties, counts,
         )  # fmt: skip
         result = empty_batch(self._schema.types)
@@ -131,12 +132,12 @@ class TopOfInstant:
         slots = self._rows.add(Batch(batch.vs, batch.ve, (*batch.columns, keys)))
         groups = np.zeros(len(batch), dtype=np.int64)
         panes, new = self._panes.encode(groups, batch.vs, batch.ve)
-        self._nodes = grown(self._nodes, self._rows.capacity)
+        self._nodes.grow(self._rows.capacity)
         self._arrival = grown(self._arrival, self._rows.capacity)
         self._following = grown(self._following, self._rows.capacity, -1)
         self._heads = grown(self._heads, self._panes.capacity, -1)
         self._arrival[slots] = arrivals
-        self._nodes[slots] = (0, -1, -1, 1)
+        self._nodes.table[slots, :PRIORITY] = (0, -1, -1, 1)
         chain(slots, panes, self._following, self._heads)
         return new
 
@@ -161,6 +162,6 @@ class TopOfInstant:
         self._windows.restore(group, {"cut": cut}, panes, START)
         enter = np.full_like(panes, ENTER)
         replay_top(
-            enter, panes, self._heads, self._following, self._nodes, self._roots,
+            enter, panes, self._heads, self._following, self._nodes.table, self._roots,
             *self._rows.bytes_of(len(self._schema.types)), self._limit, self._ties, panes,
         )  # fmt: skip

@@ -3,10 +3,10 @@
 Contract
 1. A node has a key; where two keys are equal the bytes of its sort key decide (none for plain
    numbers), then its number. `roots[group]` is a group's tree, −1 when empty.
-2. Insert, remove, first, last and k-th cost O(log n) in the size of the group; the shape
-   (a treap with priorities hashed from node numbers) never shows in an answer.
+2. Insert, remove, first, last and k-th cost O(log n) in the size of the group, whoever chose the
+   keys; the shape (a treap by the priorities of `treap_nodes.py`) never shows in an answer.
 
-`nodes` is one int64 matrix with a row per node: key, left, right, size; `sort_keys` holds
+`nodes` is one int64 matrix with a row per node: key, left, right, size, priority; `sort_keys` holds
 (starts, lengths, buffer) of byte keys, with an empty `lengths` for plain numbers.
 """
 
@@ -16,22 +16,14 @@ import numpy as np
 
 from weir.events.compiled import compiled, in_place
 
-KEY, LEFT, RIGHT, SIZE = range(4)
+KEY, LEFT, RIGHT, SIZE, PRIORITY = range(5)
 """Columns of `nodes`."""
-FIELDS = 4
+FIELDS = 5
+_DEEPEST = 256
+"""No tree is as deep: with 2³¹ nodes of random priorities the chance of it is below 2⁻¹⁰⁰."""
 FIRST, LAST, DISC, CONT, ALL = range(5)
 """Queries: the first node, the last, that of a quantile, the two that one lies between; all, which
 `in_order` answers."""
-
-
-@in_place
-def _priority(node):
-    # Mixed well (splitmix64): one multiplication would follow keys that are themselves spread by
-    # the golden ratio, and the tree would be a list.
-    word = np.uint64(node + 1) * np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
 
 
 @in_place
@@ -81,14 +73,14 @@ def _count(nodes, node):
 def insert(nodes, roots, group, new, starts, lengths, buffer):
     """Put node `new` into the group's tree."""
     parent, side, node = -1, LEFT, roots[group]
-    priority = _priority(new)
-    while node >= 0 and _priority(node) > priority:
+    priority = nodes[new, PRIORITY]
+    while node >= 0 and nodes[node, PRIORITY] > priority:
         nodes[node, SIZE] += 1
         parent = node
         side = LEFT if _before(nodes, new, node, starts, lengths, buffer) else RIGHT
         node = nodes[node, side]
     # Split what hangs below into the nodes before and after the new one.
-    path = np.empty(256, dtype=np.int64)
+    path = np.empty(_DEEPEST, dtype=np.int64)
     depth = 0
     left_hook, left_side, right_hook, right_side = new, LEFT, new, RIGHT
     while node >= 0:
@@ -126,7 +118,7 @@ def remove(nodes, roots, group, old, starts, lengths, buffer):
     while True:
         if a < 0 or b < 0:
             joined = a if a >= 0 else b
-        elif _priority(a) > _priority(b):
+        elif nodes[a, PRIORITY] > nodes[b, PRIORITY]:
             joined = a
         else:
             joined = b
@@ -162,7 +154,7 @@ def kth(nodes, root, rank):
 @compiled
 def in_order(nodes, root, out, at):
     """Write all nodes of a tree, from `at` on; return where they end."""
-    stack = np.empty(256, dtype=np.int64)
+    stack = np.empty(_DEEPEST, dtype=np.int64)
     depth, node = 0, root
     while node >= 0 or depth:
         while node >= 0:
