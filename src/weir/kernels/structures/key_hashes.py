@@ -46,6 +46,7 @@ from weir.kernels.structures.key_hashes_loops import (
     BLOCK,
     hash_lists,
     hash_numbers,
+    hash_pairs,
     hash_texts,
     hash_words,
 )
@@ -175,6 +176,10 @@ def _of_words(
     words: Sequence[npt.NDArray[Any]], lasts: UInt64s, length: int, state: UInt64s
 ) -> Hashes:
     first, second, block = _space(length)
+    if len(words) == 2 and len(lasts) == 1:
+        one, other = (np.ascontiguousarray(values).view(np.uint64) for values in words)
+        hash_pairs(one, other, lasts[0], state, first, second)
+        return first, second
     matrix = np.empty((len(words), min(length, _AT_A_TIME)), dtype=np.uint64)
     for start in range(0, length, _AT_A_TIME):
         stop = min(start + _AT_A_TIME, length)

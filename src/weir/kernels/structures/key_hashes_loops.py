@@ -36,6 +36,21 @@ def hash_numbers(words, state, first):
 
 
 @in_place
+def hash_pairs(words, others, last, state, first, second):
+    """Hash messages of two words each and a last one, the same for all: what `hash_words` does, in
+    one go."""
+    a0, b0, c0, d0 = state[0], state[1], state[2], state[3]
+    for row in range(len(words)):
+        a, b, c, d = _absorbed(np.uint64(words[row]), a0, b0, c0, d0)
+        a, b, c, d = _absorbed(np.uint64(others[row]), a, b, c, d)
+        a, b, c, d = _absorbed(last, a, b, c, d)
+        a, b, c, d = _three_rounds(a, b, c ^ _FIRST_END, d)
+        first[row] = a ^ b ^ c ^ d
+        a, b, c, d = _three_rounds(a, b ^ _SECOND_END, c, d)
+        second[row] = a ^ b ^ c ^ d
+
+
+@in_place
 def hash_words(words, lasts, state, block, first, second):
     """Hash messages of some words each, a column of the matrix `words`, and a last one: of each
     row, or one for all."""
