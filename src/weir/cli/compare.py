@@ -28,10 +28,13 @@ def verify(
     b: Annotated[
         str | None, typer.Argument(metavar="[B]", help="Another; without it, A's own digest.")
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Compare the rows of two outputs, not their digests.")
+    ] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Compare two outputs, or two runs, by their digests.
+    """Compare two outputs, or two runs, by their digests, or two outputs row by row.
 
     Example: [bold]weir verify out/counts.parquet other/counts.csv[/bold]
 
@@ -41,7 +44,7 @@ def verify(
     with clean_errors(debug), _reading() as tell:
         from weir.conform import verify as comparing
 
-        verdicts = comparing.verify([a] if b is None else [a, b], tell)
+        verdicts = comparing.verify([a] if b is None else [a, b], tell, full=full)
     with clean_errors(debug):
         equal = all(v.status == "equal" for v in verdicts)
         if as_json:

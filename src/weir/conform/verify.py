@@ -1,4 +1,4 @@
-"""Compares outputs, or whole runs, by their digests.
+"""Compares outputs, or whole runs, by their digests, or outputs row by row.
 
 Rules
 1. Of outputs the digest is made again from the rows that are there. One that is not the digest
@@ -6,6 +6,8 @@ Rules
 2. A run is what `weir run --json` printed, saved as a `.json` file. Runs are compared by the
    digests in them, output by output.
 3. Different columns are a difference; no row is then read.
+4. Digests tell what happens by accident. Rows can be chosen so that other rows have the same; in
+   full, outputs are compared row by row instead, by values (`files/diff.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import msgspec
 
 from weir.errors import InputError
 from weir.events.plurals import counted
-from weir.files.diff import Difference, Tell, first_difference, total_digest
+from weir.files.diff import Difference, Tell, compare_rows, first_difference, total_digest
 from weir.files.saved import SavedOutput, column_differences, open_outputs, typed_names
 from weir.files.sidecar import Sidecar, sidecar_path
 from weir.reliable.digest import Digest
@@ -42,12 +44,14 @@ class ComparedOutput:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Says what came of one comparison. `output` is which one of a run, `columns` what is different
-    about them. The sides of something corrupt are what is there and what it carries."""
+    about them. The sides of something corrupt are what is there and what it carries. In a full
+    comparison `alone` is how many rows each side alone has."""
 
     status: Literal["equal", "different", "corrupt"]
     sides: tuple[ComparedOutput, ...] = ()
     output: str = ""
     columns: tuple[str, ...] = ()
+    alone: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         return f"{self.output}: {self._text}" if self.output else self._text
@@ -57,18 +61,31 @@ class Comparison:
         if self.columns:
             return f"{self.status}: columns: {'; '.join(self.columns)}"
         if self.status == "equal":
-            return f"equal: {self.sides[0].shown}"
+            how = "equal" if self.alone is None else "equal row by row"
+            return f"{how}: {self.sides[0].shown}"
         if len(self.sides) == 1:
             return f"different: only {self.sides[0].path} has it"
         a, b = self.sides
         if self.status == "corrupt":
             return f"corrupt: {a.path} has {a.shown}; it carries the digest of {b.shown}"
-        return f"different: {a.path} has {a.shown}; {b.path} has {b.shown}"
+        parts = [f"{side.path} has {side.shown}" for side in self.sides]
+        if self.alone is not None:
+            alone = zip(self.alone, self.sides, strict=True)
+            parts += [f"{counted(n, 'row')} in {side.path} alone" for n, side in alone if n]
+        return f"different: {'; '.join(parts)}"
 
 
-def verify(paths: Sequence[str], tell: Tell) -> list[Comparison]:
-    """Compare two outputs, two runs, or one output with the digest it carries."""
+def verify(paths: Sequence[str], tell: Tell, *, full: bool = False) -> list[Comparison]:
+    """Compare two outputs, two runs, or one output with the digest it carries; `full`: two outputs
+    row by row."""
     runs = [path for path in paths if _is_run(path)]
+    if full and runs:
+        raise InputError("a run has no rows; --full compares outputs", file=runs[0])
+    if full and len(paths) < 2:
+        raise InputError("--full compares two outputs; name another one", file=paths[0])
+    if full:
+        a, b = open_outputs(paths)
+        return _verify_rows(a, b, tell)
     if not runs:
         return _verify_outputs(open_outputs(paths), tell)
     if len(runs) == 1:
@@ -128,12 +145,29 @@ def _verify_outputs(outputs: Sequence[SavedOutput], tell: Tell) -> list[Comparis
         raise InputError(message, file=outputs[0].path)
     if len(outputs) == 2 and (columns := _columns_of(*outputs)):
         return [Comparison("different", columns=columns)]
-    sides = tuple(_side(o.path, total_digest(o, tell)) for o in outputs)
-    corrupt = [v for o, side in zip(outputs, sides, strict=True) if (v := _corrupt(o, side))]
+    sides, corrupt = _sides(outputs, [total_digest(o, tell) for o in outputs])
     if len(outputs) == 1 and corrupt:
         return corrupt
     equal = len({side.digest for side in sides}) == 1
     return [*corrupt, Comparison("equal" if equal else "different", sides)]
+
+
+def _verify_rows(a: SavedOutput, b: SavedOutput, tell: Tell) -> list[Comparison]:
+    if columns := _columns_of(a, b):
+        return [Comparison("different", columns=columns)]
+    rows = compare_rows(a, b, tell)
+    sides, corrupt = _sides([a, b], rows.digests)
+    alone = rows.only_a, rows.only_b
+    return [*corrupt, Comparison("different" if any(alone) else "equal", sides, alone=alone)]
+
+
+def _sides(
+    outputs: Sequence[SavedOutput], digests: Sequence[Digest]
+) -> tuple[tuple[ComparedOutput, ...], list[Comparison]]:
+    """Return what each side has, and the verdicts on those that carry another digest."""
+    sides = tuple(_side(o.path, d) for o, d in zip(outputs, digests, strict=True))
+    corrupt = [v for o, side in zip(outputs, sides, strict=True) if (v := _corrupt(o, side))]
+    return sides, corrupt
 
 
 def _side(path: str, digest: Digest) -> ComparedOutput:

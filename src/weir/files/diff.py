@@ -1,11 +1,10 @@
-"""Finds the first event time at which two outputs differ, and the rows there that one side alone
-has.
+"""Compares the rows of two outputs by their values: where they differ first, and in how many rows.
 
 How
-1. A first pass over both sums up their digests: if they are equal there is no difference. It
-   also sees which files are in the order of outputs.
-2. Else all files of both sides are merged in that order, each row with its side behind its
-   columns. Equal rows then stand together, and make a difference where one side has more.
+1. A first pass over both sees which files are in the order of outputs, and sums up digests, which
+   decide nothing here: rows can be chosen so that different ones have the same.
+2. All files of both sides are merged in that order, each row with its side behind its columns.
+   Equal rows then stand together, and make a difference where one side has more.
 3. A file that is not in order (Weir did not write it) is sorted first. Beyond `memory` bytes its
    rows wait in files; all else holds some blocks of each file. Of a folder with many parts only
    some are open at a time (`runs.py`).
@@ -19,15 +18,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s, concat_batches, times
-from weir.events.order import sort_batch
+from weir.events.order import order_codes, sort_batch
 from weir.files.runs import BLOCK_ROWS, SortedRuns, merge_runs
 from weir.files.saved import SavedOutput
 from weir.files.sinks import json_values
 from weir.files.writers import OutputForm
-from weir.reliable.digest import Digest, digest, row_hashes
+from weir.reliable.digest import Digest, digest
 
 SHOWN_ROWS = 20
 SORT_MEMORY = 64 << 20
@@ -47,6 +47,16 @@ class OnlyHere:
 
 
 @dataclass(frozen=True, slots=True)
+class RowComparison:
+    """Says how many rows each of two outputs alone has (a row that one has more often counts as
+    often), and their digests."""
+
+    only_a: int
+    only_b: int
+    digests: tuple[Digest, Digest]
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """Says at which event time two outputs differ first, as JSON has it, and how."""
 
@@ -60,42 +70,41 @@ def total_digest(output: SavedOutput, tell: Tell) -> Digest:
     return _scan(output, tell, lambda file, batch: None)
 
 
+def compare_rows(
+    a: SavedOutput, b: SavedOutput, tell: Tell, *, memory: int = SORT_MEMORY
+) -> RowComparison:
+    """Compare all rows of two outputs with the same columns."""
+    more = fewer = 0
+    with _both_in_order(a, b, tell, memory) as (digests, merged):
+        for _, surplus, _ in _surpluses(merged):
+            more += int(surplus[surplus > 0].sum())
+            fewer -= int(surplus[surplus < 0].sum())
+    return RowComparison(more, fewer, digests)
+
+
 def first_difference(
     a: SavedOutput, b: SavedOutput, tell: Tell, *, memory: int = SORT_MEMORY
 ) -> Difference | None:
     """Find where two outputs with the same columns differ first; None if nowhere."""
-    with _both_in_order(a, b, tell, memory) as merged:
-        return None if merged is None else _first_unequal(merged, a.form)
-
-
-def count_differences(
-    a: SavedOutput, b: SavedOutput, tell: Tell, *, memory: int = SORT_MEMORY
-) -> tuple[int, int]:
-    """Count the rows that A alone has, and those that B alone has, of outputs with the same
-    columns; a row that one has more often counts as often."""
-    with _both_in_order(a, b, tell, memory) as merged:
-        surpluses = [s for _, s, _ in _surpluses(merged)] if merged is not None else []
-    more = sum(int(s[s > 0].sum()) for s in surpluses)
-    return more, -sum(int(s[s < 0].sum()) for s in surpluses)
+    with _both_in_order(a, b, tell, memory) as (_, merged):
+        return _first_unequal(merged, a.form)
 
 
 @contextmanager
 def _both_in_order(
     a: SavedOutput, b: SavedOutput, tell: Tell, memory: int
-) -> Iterator[Iterator[Batch] | None]:
-    """Merge two outputs, each row with its side behind its columns; None if they are equal."""
-    orders = [_OrderCheck(), _OrderCheck()]
-    totals = [_scan(o, tell, order.see) for o, order in zip((a, b), orders, strict=True)]
-    if totals[0] == totals[1]:
-        yield None
-        return
+) -> Iterator[tuple[tuple[Digest, Digest], Iterator[Batch]]]:
+    """Give the digests of two outputs, and their rows merged, each with its side behind its
+    columns."""
+    orders = (_OrderCheck(), _OrderCheck())
+    digests = _scan(a, tell, orders[0].see), _scan(b, tell, orders[1].see)
     with tempfile.TemporaryDirectory(prefix="weir-diff-") as folder:
         runs = []
         for side, (output, order) in enumerate(zip((a, b), orders, strict=True)):
             sorter = SortedRuns(folder, f"side-{side}", output.form.schema.types)
             in_order = _in_order(output, order.broken, sorter, memory)
             runs += [_marked(run, side, tell) for run in in_order]
-        yield merge_runs(runs, folder)
+        yield digests, merge_runs(runs, folder)
 
 
 # --- each side in order --------------------------------------------------------------------
@@ -176,25 +185,35 @@ def _first_unequal(merged: Iterator[Batch], form: OutputForm) -> Difference | No
 def _surpluses(merged: Iterator[Batch]) -> Iterator[tuple[Batch, Int64s, int]]:
     """Give the rows that one side has more often, each once, with how much more often A has them,
     and the time that was reached. Equal rows may go on in the next batch, so the last ones wait."""
-    waiting, count = Batch(np.empty(0, np.int64), np.empty(0, np.int64), ()), 0
-    words: tuple[int, int] | None = None
+    waiting: Batch | None = None
+    count = 0
     for batch in merged:
         rows, side = Batch(batch.vs, batch.ve, batch.columns[:-1]), batch.columns[-1]
-        first, second = row_hashes(rows)
-        is_new = np.ones(len(rows), dtype=np.bool_)
-        is_new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-        starts = np.flatnonzero(is_new)
+        starts = np.flatnonzero(_new_values(rows))
         surplus = np.add.reduceat(1 - 2 * side.to_numpy().astype(np.int64), starts)
-        if words == (int(first[0]), int(second[0])):
-            surplus[0] += count
-        elif count:
-            yield waiting, np.array([count]), int(waiting.vs[0])
+        if waiting is not None:
+            if not _new_values(concat_batches([waiting, rows.slice(0, 1)]))[1]:
+                surplus[0] += count
+            elif count:
+                yield waiting, np.array([count]), int(waiting.vs[0])
         waiting, count = rows.slice(int(starts[-1]), int(starts[-1]) + 1), int(surplus[-1])
-        words = int(first[-1]), int(second[-1])
         uneven = np.flatnonzero(surplus[:-1])
         yield rows.take(starts[uneven]), surplus[uneven], int(rows.vs[-1])
-    if count:
+    if waiting is not None and count:
         yield waiting, np.array([count]), int(waiting.vs[0])
+
+
+def _new_values(rows: Batch) -> npt.NDArray[np.bool_]:
+    """Tell which rows are not equal to the one before them."""
+    is_new = np.ones(len(rows), dtype=np.bool_)
+    is_new[1:] = (rows.vs[1:] != rows.vs[:-1]) | (rows.ve[1:] != rows.ve[:-1])
+    for column in rows.columns:
+        tied = np.flatnonzero(~is_new)
+        if len(tied):
+            both = [column.take(pa.array(tied - 1)), column.take(pa.array(tied))]
+            before, here = np.split(order_codes(pa.concat_arrays(both)), 2)
+            is_new[tied] = here != before
+    return is_new
 
 
 class _Collected:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from weir.events.batch import Int64s, times
 from weir.events.text import format_timestamps
 from weir.events.types import TIMESTAMP
-from weir.files.diff import count_differences
+from weir.files.diff import compare_rows
 from weir.files.saved import SavedOutput, open_outputs
 from weir.replay.reports import EmittedOutput, ReplayReport, VariantReport
 from weir.replay.what_if_page import CountLine, EmittedCharts, what_if_page
@@ -63,7 +63,8 @@ def _beside(output: EmittedOutput, found: SavedOutput, first: SavedOutput | None
     elif first is None:
         here, gone = output.rows, 0
     else:
-        here, gone = count_differences(found, first, lambda rows: None)
+        rows = compare_rows(found, first, lambda rows: None)
+        here, gone = rows.only_a, rows.only_b
     return msgspec.structs.replace(output, only_here=here, only_first=gone)
 
 

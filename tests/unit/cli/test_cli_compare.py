@@ -78,11 +78,25 @@ def test_corrupt_is_1(command: Weir) -> None:
     assert [v["status"] for v in report["verdicts"]] == ["corrupt", "equal"]
 
 
+def test_row_by_row(command: Weir) -> None:
+    result = command("verify", "one/big.jsonl", "two/big.jsonl", "--full")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("equal row by row: 2 rows, digest ")
+    result = command("verify", "--full", "one/big.jsonl", "three/big.jsonl")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("different: one/big.jsonl has 2 rows, digest ")
+    assert result.stdout.endswith("; 1 row in one/big.jsonl alone\n")
+    told = json.loads(
+        command("verify", "one/big.jsonl", "three/big.jsonl", "--full", "--json").stdout
+    )
+    assert told["verdicts"][0]["alone"] == [1, 0]
+
+
 def test_as_json(command: Weir) -> None:
     equal = json.loads(command("verify", "one.json", "two.json", "--json").stdout)
     digest = json.loads(Path("one.json").read_text(encoding="utf-8"))["outputs"][0]["digest"]
     sides = [{"path": f"{n}.json", "rows": 2, "digest": digest} for n in ("one", "two")]
-    verdict = {"status": "equal", "sides": sides, "output": "Big", "columns": []}
+    verdict = {"status": "equal", "sides": sides, "output": "Big", "columns": [], "alone": None}
     assert equal == {"equal": True, "verdicts": [verdict]}
     result = command("diff", "one/big.jsonl", "three/big.jsonl", "--json")
     row = {"vs": f"{AT}1Z", "ve": f"{AT}2Z", "v": 1}
@@ -101,6 +115,8 @@ def test_as_json(command: Weir) -> None:
         (["verify", "one.json", "one/big.jsonl"], "one.json: a run is compared with another run"),
         (["verify", "p.weir"], "p.weir: not an output"),
         (["verify"], "Missing argument"),
+        (["verify", "one.json", "two.json", "--full"], "one.json: a run has no rows; --full"),
+        (["verify", "one/big.jsonl", "--full"], "--full compares two outputs; name another one"),
         (["diff", "one/big.jsonl"], "Missing argument"),
         (["diff", "one/big.jsonl", "nowhere"], "nowhere: is not there"),
         (["diff", "one/big.jsonl", "bad.jsonl"], "bad.jsonl, line 2, column v: wanted BIGINT"),

@@ -50,8 +50,8 @@ def save(name: str, report: RunReport) -> str:
     return name
 
 
-def verdicts(*paths: str) -> list[str]:
-    return [str(v) for v in verify(paths, untold)]
+def verdicts(*paths: str, full: bool = False) -> list[str]:
+    return [str(v) for v in verify(paths, untold, full=full)]
 
 
 def equal(output: OutputReport) -> str:
@@ -67,6 +67,8 @@ def test_two_cuts_give_equal_outputs(folder: Path, monkeypatch: pytest.MonkeyPat
         assert output.rows
         assert verdicts(f"one{ending}", f"two{ending}") == [equal(output)]
         assert verdicts(f"two{ending}") == [equal(output)]
+        in_full = verdicts(f"one{ending}", f"two{ending}", full=True)
+        assert in_full == [equal(output).replace("equal:", "equal row by row:")]
         assert str(diff(f"one{ending}", f"two{ending}", untold)) == "no difference"
     assert verdicts("one", "two.parquet")[0].startswith("equal: ")
     assert verdicts(save("one.json", one), save("two.json", two)) == [
@@ -109,8 +111,9 @@ def test_an_output_that_is_not_what_it_carries_is_corrupt(folder: Path) -> None:
     assert text == 'first difference at 399\n+ {"vs":399,"ve":400,"k":0,"v":9}'
     # Two that are equal but not what they should be are not fine.
     Path("two.csv").write_bytes(Path("one.csv").read_bytes())
-    statuses = [v.status for v in verify(["one.csv", "two.csv"], untold)]
-    assert statuses == ["corrupt", "corrupt", "equal"]
+    for full in (False, True):
+        statuses = [v.status for v in verify(["one.csv", "two.csv"], untold, full=full)]
+        assert statuses == ["corrupt", "corrupt", "equal"]
     # Nor is one with another column.
     Path("two.csv").write_text("vs,ve,k,v,w\n", encoding="utf-8")
     assert verdicts("two.csv") == ["corrupt: columns: w STRING is in two.csv only"]
@@ -129,7 +132,40 @@ def test_different_columns_are_told(folder: Path) -> None:
     assert verdicts("one.parquet", "one.csv") == [f"different: columns: {columns}"]
     assert str(diff("one.parquet", "one.csv", untold)) == f"different columns: {columns}"
     Path("o.csv").write_text("vs,ve,v\n", encoding="utf-8")
-    assert verdicts("one.csv", "o.csv") == ["different: columns: k BIGINT is in one.csv only"]
+    for full in (False, True):
+        found = verdicts("one.csv", "o.csv", full=full)
+        assert found == ["different: columns: k BIGINT is in one.csv only"]
+
+
+TEXTS = """
+STREAM T (vs BIGINT, s STRING, t STRING) FROM '{name}.jsonl';
+Out = SELECT s, t FROM T;
+OUTPUT Out TO '{name}.out.jsonl';
+OUTPUT Out TO '{name}.parquet';
+"""
+
+
+def test_rows_of_one_digest_are_told_apart_in_full(folder: Path) -> None:
+    """The words that are hashed do not tell where a text ends: whoever chooses rows can have
+    others with the same digest. It is a format, so it stays."""
+    rows = {"one": ("", "\0" * 8), "two": ("\0" * 8, "")}
+    for name, (s, t) in rows.items():
+        lines = [{"vs": 1, "s": s, "t": t}, {"vs": 2, "s": "same", "t": "same"}]
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        Path(f"{name}.jsonl").write_text(text, encoding="utf-8")
+        run_files(parse_program(TEXTS.format(name=name)))
+    for a, b in (("one.parquet", "two.parquet"), ("one.out.jsonl", "two.parquet")):
+        (trusting,) = verify([a, b], untold)
+        assert trusting.status == "equal"
+        (in_full,) = verify([a, b], untold, full=True)
+        assert in_full.status == "different"
+        assert in_full.alone == (1, 1)
+        assert len({side.digest for side in in_full.sides}) == 1
+        assert str(in_full).endswith(f"; 1 row in {a} alone; 1 row in {b} alone")
+        first = diff(a, b, untold).first
+        assert first is not None
+        assert (first.only_a.rows[0]["t"], first.only_b.rows[0]["s"]) == ("\0" * 8, "\0" * 8)
+    assert verdicts("one.parquet", "one.out.jsonl", full=True)[0].startswith("equal row by row: ")
 
 
 def test_more_rows_than_are_shown(folder: Path) -> None:
