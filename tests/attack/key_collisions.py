@@ -57,6 +57,24 @@ def crowded_priorities(count: int) -> npt.NDArray[np.int64]:
     return ranks
 
 
+def equal_tuples(count: int) -> list[tuple[int, int]]:
+    """Return pairs of BIGINTs that have one `hash()`: Python hashes numbers and tuples without a
+    secret, by xxHash, step by step invertible."""
+    primes = 11400714785074694791, 14029467366897019727, 2870177450012600261
+    inverse = [pow(prime, -1, 2**64) for prime in primes]
+    found: list[tuple[int, int]] = []
+    first = 0
+    while len(found) < count:
+        first += 1
+        state = (primes[2] + first * primes[1]) & _WORD
+        state = ((state << 31 | state >> 33) & _WORD) * primes[0] & _WORD
+        # The state before the last lane is added, for a hash of 0 before the length is.
+        second = -state * inverse[1] & _WORD
+        if second < 2**61 - 1:  # a larger number is hashed as another one
+            found.append((first, second))
+    return found
+
+
 def find_collision(seed: int = 0) -> tuple[tuple[int, int], tuple[int, int]]:
     """Find two (BIGINT, BIGINT) keys of equal hash.
 

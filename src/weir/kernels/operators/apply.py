@@ -5,6 +5,9 @@ order, with its timers in between: `on_time(t)` comes after all events with vs <
 at t, in order of keys. Rows that are emitted at time t have vs ≥ t. There are Python calls for
 every row, since the code is the user's.
 
+Keys are found by a hash with a secret (`structures/keys.py`): Python's own of numbers and tuples
+has none, so crafted keys could make a dictionary of them slow.
+
 An emitted row is converted to its type, and so copied, at once (`user_context.py`). State always
 has the form in which a snapshot gives it back (`user_instances.py`).
 """
@@ -14,7 +17,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,19 +37,18 @@ from weir.kernels.kernel import Tables, emitted
 from weir.kernels.operators.instance_changes import MadeAttributes
 from weir.kernels.operators.user_context import Context, Event
 from weir.kernels.operators.user_instances import UserInstances
+from weir.kernels.structures.keys import KeyIndex
 from weir.plan.operators import Apply, schema
-
-Key = tuple[object, ...]
-_NAN = math.nan  # one object, so that it equals itself as a key
 
 
 @dataclass(slots=True)
 class _Member:
-    """A `_Member` is one key's instance, with the key's values as they came and its pending
-    timers."""
+    """A `_Member` is one key's instance, with the key's values as they came, what they are sorted
+    by, and its pending timers."""
 
     instance: object
     values: tuple[object, ...]
+    order: tuple[object, ...]
     rest: MadeAttributes
     """The undeclared attributes that the instance had when it was made."""
     timers: set[int] = field(default_factory=set)
@@ -62,12 +64,13 @@ class ApplyKernel:
         self._schema = schema(node)
         self._inputs = [schema(i) for i in node.inputs]
         self._keys = node.keys
-        self._members: dict[Key, _Member] = {}
-        self._timers: list[tuple[int, int, Key]] = []
+        self._index = KeyIndex()
+        self._members: dict[int, _Member] = {}  # by the number of their key
+        self._timers: list[tuple[int, int, int]] = []
         self._tie = itertools.count()
         self._context = Context(self._schema.columns)
         # Keys whose nested state is checked at the end of the step, with the call that changed it.
-        self._changed: dict[Key, object] = {}
+        self._changed: dict[int, object] = {}
         self._extra = extra_calls()
 
     @property
@@ -77,9 +80,9 @@ class ApplyKernel:
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         events = [self._events(port, batch) for port, batch in enumerate(slices)]
         try:
-            for event in self._merged(slices, events):
+            for event, key in self._merged(slices, events):
                 self._fire(event.vs)
-                self._deliver(event)
+                self._deliver(event, key)
             # Everything before the CTI has come, so timers at the CTI itself are due.
             self._fire(cti)
             for key, after in self._changed.items():
@@ -110,24 +113,37 @@ class ApplyKernel:
                     error.row = failed_row(batch, row, port)
                     error.complete(event_at(batch, self._inputs[port], row), "")
 
-    def _merged(self, slices: Sequence[Batch], events: Sequence[list[Event]]) -> Iterator[Event]:
+    def _merged(
+        self, slices: Sequence[Batch], events: Sequence[list[Event]]
+    ) -> Iterator[tuple[Event, int]]:
+        """Give the events of all inputs in order, each with the number of its key."""
+        keys = [self._numbers(port, batch) for port, batch in enumerate(slices)]
         if len(events) == 1:
-            yield from events[0]
+            yield from zip(events[0], keys[0], strict=True)
             return
         depth = max(len(b.origin) for b in slices)
         origins = [_origins(b, depth) for b in slices]
         order = [(p, i) for p, of_port in enumerate(events) for i in range(len(of_port))]
         # Both inputs in one order: (vs, origin), then the first input before the second.
         order.sort(key=lambda at: (events[at[0]][at[1]].vs, origins[at[0]][at[1]], at))
-        yield from (events[port][i] for port, i in order)
+        yield from ((events[port][i], keys[port][i]) for port, i in order)
+
+    def _numbers(self, port: int, batch: Batch) -> list[int]:
+        shape = self._inputs[port]
+        columns = [batch.columns[shape.index(name)] for name in self._keys[port]]
+        return self._encoded(columns, len(batch))
+
+    def _encoded(self, columns: Sequence[pa.Array], length: int) -> list[int]:
+        numbers: list[int] = self._index.encode(*self._index.hashes(columns, length)).tolist()
+        return numbers
 
     def _fire(self, until: int) -> None:
         while self._timers and self._timers[0][0] <= until:
             time = self._timers[0][0]
-            due: list[Key] = []
+            due: list[int] = []
             while self._timers and self._timers[0][0] == time:
                 due.append(heapq.heappop(self._timers)[2])
-            for key in sorted(due, key=_order):
+            for key in sorted(due, key=lambda key: self._members[key].order):
                 member = self._members[key]
                 member.timers.discard(time)
                 self._context.begin(time, time)
@@ -139,10 +155,9 @@ class ApplyKernel:
         at = shown_time(time, self._schema.time)
         return f"the timer at {at} of {keys}" if keys else f"the timer at {at}"
 
-    def _deliver(self, event: Event) -> None:
-        values = tuple(event.values[name] for name in self._keys[event.input])
-        key = tuple(_canonical(v) for v in values)
+    def _deliver(self, event: Event, key: int) -> None:
         if key not in self._members:
+            values = tuple(event.values[name] for name in self._keys[event.input])
             # A copy: the user's code may change lists in its event.
             self._members[key] = self._member(self._user.make(event), deepcopy(values))
         if self._extra:
@@ -151,7 +166,7 @@ class ApplyKernel:
         self._run("on_event", key, event, event)
 
     def _member(self, instance: object, values: tuple[object, ...]) -> _Member:
-        return _Member(instance, values, self._user.rest(instance))
+        return _Member(instance, values, _order(values), self._user.rest(instance))
 
     def _rehearse(self, event: Event) -> None:
         """Call an instance that is thrown away, and ignore what it does."""
@@ -161,7 +176,7 @@ class ApplyKernel:
         again = Event(event.vs, OPEN if event.ve is None else event.ve, scratch, event.input)
         self._user.call("on_event", self._user.make(event), again, context, event)
 
-    def _run(self, method: str, key: Key, argument: object, event: object) -> None:
+    def _run(self, method: str, key: int, argument: object, event: object) -> None:
         member, context = self._members[key], self._context
         self._user.call(method, member.instance, argument, context, event)
         context.end()
@@ -217,14 +232,17 @@ class ApplyKernel:
         if set(tables) != {"members", "timers"}:
             raise SnapshotCorrupt(f"a user operator's snapshot has tables {sorted(tables)}")
         names = self._keys[0]
-        for row in _rows(tables["members"]):
+        for key, row in self._stored(tables["members"]):
             values = tuple(row[name] for name in names)
-            member = self._member(self._user.restore(row), values)
-            self._members[tuple(_canonical(v) for v in values)] = member
-        for row in _rows(tables["timers"]):
-            key = tuple(_canonical(row[name]) for name in names)
+            self._members[key] = self._member(self._user.restore(row), values)
+        for key, row in self._stored(tables["timers"]):
             self._members[key].timers.add(row["$time"])
             heapq.heappush(self._timers, (row["$time"], next(self._tie), key))
+
+    def _stored(self, table: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Give the rows of a snapshot's table, each with the number of its key."""
+        columns = [table.column(name).combine_chunks() for name in self._keys[0]]
+        yield from zip(self._encoded(columns, table.num_rows), _rows(table), strict=True)
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -248,29 +266,22 @@ def _origins(batch: Batch, depth: int) -> list[tuple[int, ...]]:
     return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
 
-def _canonical(value: object) -> object:
-    """Return one object for equal keys: −0 becomes 0, every NaN the same NaN, lists become
-    tuples."""
-    if isinstance(value, float):
-        return _NAN if math.isnan(value) else value + 0.0
-    if isinstance(value, list):
-        return tuple(_canonical(v) for v in value)
-    if isinstance(value, dict):
-        return tuple((k, _canonical(v)) for k, v in value.items())
-    return value
-
-
-def _order(key: Key) -> tuple[object, ...]:
+def _order(values: Iterable[object]) -> tuple[object, ...]:
     """Return a sort key for keys in the order of values: NULL first, NaN last, strings by their
     bytes."""
-    return tuple(_sort_key(value) for value in key)
+    return tuple(_sort_key(value) for value in values)
 
 
 def _sort_key(value: object) -> tuple[int, object]:
-    if value is None:
-        return 0, 0
-    if value is _NAN:
-        return 2, 0
-    if isinstance(value, tuple):
-        return 1, _order(value)
-    return 1, value.encode() if isinstance(value, str) else value
+    match value:
+        case None:
+            return 0, 0
+        case float() if math.isnan(value):
+            return 2, 0
+        case list():
+            return 1, _order(value)
+        case dict():
+            return 1, _order(value.values())
+        case str():
+            return 1, value.encode()
+    return 1, value
