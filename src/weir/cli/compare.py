@@ -34,11 +34,12 @@ def verify(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Compare two outputs, or two runs, by their digests, or two outputs row by row.
+    """Compare two outputs, or two runs, by their digests.
 
     Example: [bold]weir verify out/counts.parquet other/counts.csv[/bold]
 
-    An output is read, in any format. A run is what `weir run --json` printed.
+    An output is read, in any format. A run is what `weir run --json` printed. Digests show what
+    went wrong by accident; where somebody may have chosen the rows, compare them with `--full`.
     Exit code 1 if they differ, or if an output is not what it carries the digest of.
     """
     with clean_errors(debug), _reading() as tell:

@@ -1,9 +1,13 @@
 """A 128-bit hash of rows, stable across processes, machines and releases.
 
-One hash serves three purposes: it splits streams into partitions, finds keys, and makes digests.
+It splits streams into partitions, and makes digests and traces. It must not tell keys apart: it has
+no secret and each of its steps can be inverted, so rows can be chosen that have the same hash
+(`tests/attack/key_collisions.py` does). For keys there is `kernels/structures/key_hashes.py`.
+
 Rules
-1. Equal values have equal hashes, and different values have different ones (but for collisions,
-   which 128 bits make improbable): −0 = 0, NaN equals itself, NULL is a value of its own.
+1. Equal values have equal hashes: −0 = 0, NaN equals itself, NULL is a value of its own. Different
+   ones have different hashes, but for chance (2⁻¹²⁸ for each pair), intent, and texts with NULs:
+   the words do not tell where a text ends, so ("", 8 NULs) has the hash of (8 NULs, "").
 2. The hash of a row folds its columns left to right into two 64-bit words; each fold is
    bijective in the word it folds in, so rows of one integer column never collide.
 3. The numbers below are part of the on-disk format: changing one is a breaking change, and

@@ -241,6 +241,6 @@ def parts_of(rows: Batch, keys: Sequence[int], count: int) -> npt.NDArray[np.uin
     """Compute the part of each row under a hash split; it is the same in all processes and
     releases."""
     _, second = hash_rows([rows.columns[k] for k in keys], len(rows))
-    # The upper half: kernels use the lower bits of the first word for their own tables.
+    # Which half it is, of which word, is a format.
     upper = (second >> np.uint64(32)).astype(np.uint32)  # numbers of 32 bits divide faster
     return upper % np.uint32(count)

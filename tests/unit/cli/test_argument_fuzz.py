@@ -54,7 +54,7 @@ OPTIONS = {
     "--workloads": ["followed_*", "top,select", "x", "", EVIL],
     f"--{EVIL}": WORDS,
 }  # fmt: skip
-FLAGS = ["--json", "--json", "--debug", "--resume", "--check", "--help", "--version"]
+FLAGS = ["--json", "--json", "--debug", "--resume", "--check", "--full", "--help", "--version"]
 ON_PROGRAMS = ["--parallelism", "--param"]
 ON_RUNS = ["--runner", "--master", "--conf", "--cut"]
 ON_LIVE = ["--store", "--hosts", "--tls-cert", "--tls-key", "--tls-ca", "--grace"]

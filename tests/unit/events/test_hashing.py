@@ -147,8 +147,8 @@ def _hex(column: pa.Array) -> list[str]:
 
 @pytest.mark.parametrize(("dtype", "values"), VALUES, ids=[str(t) for t, _ in VALUES])
 def test_golden_values(dtype: pa.DataType, values: list[object]) -> None:
-    """Part of the on-disk format: partitions, keys of snapshots and digests stand on them. A
-    change here breaks every stored stream, so it needs a new format, not new numbers."""
+    """Part of the on-disk format: partitions and digests stand on them. A change here breaks every
+    stored stream, so it needs a new format, not new numbers."""
     assert _hex(pa.array(values, dtype)) == GOLDEN[str(dtype)]
 
 
@@ -239,7 +239,7 @@ def test_a_million_integers_do_not_collide(start: int, step: int) -> None:
 
 @pytest.mark.parametrize("bits", [2, 8])
 def test_neighbours_spread_evenly(bits: int) -> None:
-    """Lowest bits of the first word index tables, the upper half of the second splits."""
+    """The upper half of the second word splits."""
     first, second = hash_rows([pa.array(np.arange(100_000))], 100_000)
     for word in (first & np.uint64(2**bits - 1), (second >> np.uint64(32)) % np.uint64(2**bits)):
         counts = np.bincount(word.astype(np.int64), minlength=2**bits)

@@ -1,6 +1,7 @@
 """md5, sha256 and xxhash64 take fingerprints of STRING (its UTF-8 bytes) and BINARY.
 
-They are for users; partitions, keys and digests have their own hash (`events/hashing.py`).
+They are for users; partitions and digests (`events/hashing.py`) and keys
+(`structures/key_hashes.py`) have their own.
 """
 
 from __future__ import annotations
