@@ -19,7 +19,16 @@ ROOT = Path(__file__).parents[2]
 SEEDS = "100"
 NEEDED = tuple(
     f"tests/{n}"
-    for n in ("machine", "faults", "conformance", "property", "oracle", "replay_oracle", "unit")
+    for n in (
+        "attack",
+        "machine",
+        "faults",
+        "conformance",
+        "property",
+        "oracle",
+        "replay_oracle",
+        "unit",
+    )
 )
 FILES = (
     "conftest.py", "buckets.py", "commands.py", "certificates.py", "handler_apps.py", "hostile.py",

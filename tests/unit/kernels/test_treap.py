@@ -118,6 +118,17 @@ def test_no_order_of_keys_makes_a_deep_tree(keys: str) -> None:
     assert treap.kth(trees.nodes, trees.roots[0], count) == count
 
 
+def test_each_pool_has_its_own_priorities_and_keeps_them() -> None:
+    pools = TreapNodes(), TreapNodes()
+    for pool in pools:
+        pool.grow(100)
+    first, second = (pool.table[:, treap.PRIORITY].tolist() for pool in pools)
+    assert len({*first, *second}) == 200
+    pools[0].grow(1_000)
+    assert pools[0].table[:100, treap.PRIORITY].tolist() == first
+    assert len(set(pools[0].table[:, treap.PRIORITY].tolist())) == len(pools[0].table)
+
+
 # --- answers -------------------------------------------------------------------------------
 
 
