@@ -79,19 +79,21 @@ class Groups:
         return self.encode_keys([batch.columns[i] for i in self._key_columns], len(batch))
 
     def encode_keys(self, keys: Sequence[pa.Array], length: int) -> Int64s:
+        known = len(self._index)
         groups = self._index.encode(*self._index.hashes(keys, length))
         self._slots = grown(self._slots, self.capacity, -1)
         self.members = grown(self.members, self.capacity)
-        fresh = first_of_new(groups, self._slots)
-        if len(fresh):
-            index = pa.array(fresh)
-            zeros = np.zeros(len(fresh), dtype=np.int64)
-            values = (
-                make(key.take(index)) for make, key in zip(self._canonical, keys, strict=True)
-            )
-            rows = Batch(zeros, zeros, tuple(values))
-            self._slots[groups[fresh]] = self._rows.add(rows)
+        if len(self._index) > known:
+            self._keep(keys, groups)
         return groups
+
+    def _keep(self, keys: Sequence[pa.Array], groups: Int64s) -> None:
+        """Keep the values of keys that are new."""
+        fresh = first_of_new(groups, self._slots)
+        index = pa.array(fresh)
+        zeros = np.zeros(len(fresh), dtype=np.int64)
+        values = (make(key.take(index)) for make, key in zip(self._canonical, keys, strict=True))
+        self._slots[groups[fresh]] = self._rows.add(Batch(zeros, zeros, tuple(values)))
 
     def keys(self, groups: Int64s) -> tuple[pa.Array, ...]:
         return self._rows.columns(self._slots[groups])
