@@ -31,6 +31,7 @@ LAYERS = (
     "runtime",
     "job",
     "local",
+    "shadow",
     "simulator",
     "conform",
     "page",

@@ -1,0 +1,314 @@
+"""The cells of an app's states as the serial loop has them: dictionaries of Python values.
+
+This is `docs/reference/handlers.md` written down once more, in the plainest way, and is never made
+faster: it stands beside the kernels to catch their mistakes, so it shares no code with them but
+the conversion of a value to a declared type.
+
+Rules
+1. A key is a tuple of values; −0 = 0 and NaN = NaN in it. A cell is the default until something is
+   merged into it.
+2. What is handed out is a copy: who changes it changes nothing here.
+3. With `last`, a cell is the list of its merges; a read folds those that are in force then. With
+   `expires`, a cell ends that long after its last merge.
+4. `add` on DOUBLE is a sum of fractions, rounded when it is read. Other sums are Python's. A value
+   has to fit its type when it is merged; an integer in a window, when it is read.
+5. A function that is merged into a window runs when the window is read, and sees all other cells as
+   they were just before its merge: a `version` counts merges, and `_replaced` has what each has
+   replaced, from the first such function on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from weir.events.types import DOUBLE, is_integer
+from weir.handlers.declarations import State
+from weir.kernels.expressions.user_values import Misfit, settler
+from weir.plan.states import MergeKind
+
+CellKey: TypeAlias = tuple[Hashable, ...]
+OldToNew: TypeAlias = Callable[..., object]
+OF_ELEMENTS = ("append", "add_to_set", "top_k")
+
+
+# --- values ----------------------------------------------------------------------------------
+
+
+class StructValue(dict[str, Any]):
+    """A `StructValue` is a struct as handlers see it: a dict whose fields are attributes too."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the struct has no field {name}") from None
+
+
+def copied(value: object) -> Any:
+    """Return a value that shares nothing with this one that could be changed.
+
+    >>> copied({"a": (1, 2)}).a
+    [1, 2]
+    """
+    if isinstance(value, list | tuple):
+        return [copied(part) for part in value]
+    if isinstance(value, dict):
+        return StructValue({name: copied(part) for name, part in value.items()})
+    return value
+
+
+def same_as_key(value: object) -> Hashable:
+    """Return what is equal for values that are equal as keys.
+
+    >>> same_as_key(-0.0) == same_as_key(0.0), same_as_key(math.nan) == same_as_key(math.nan)
+    (True, True)
+    """
+    if isinstance(value, float):  # Python has −0.0 == 0.0
+        return "NaN of a DOUBLE" if math.isnan(value) else value
+    if isinstance(value, list | tuple):
+        return tuple(same_as_key(part) for part in value)
+    if isinstance(value, dict):
+        return tuple((name, same_as_key(part)) for name, part in value.items())
+    assert isinstance(value, Hashable)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class FractionSum:
+    """A `FractionSum` is a sum of doubles: of the finite ones, and what the others make of it."""
+
+    finite: Fraction = Fraction(0)
+    special: float = 0.0
+
+    def plus(self, x: float) -> FractionSum:
+        if math.isfinite(x):
+            return FractionSum(self.finite + Fraction(x), self.special)
+        return FractionSum(self.finite, self.special + x)
+
+    def rounded(self) -> float:
+        if self.special != 0.0:
+            return self.special
+        try:
+            return float(self.finite)
+        except OverflowError:
+            return math.inf if self.finite > 0 else -math.inf
+
+
+def seen(value: Any) -> Any:
+    """Return what a reader sees of what a cell holds."""
+    return value.rounded() if isinstance(value, FractionSum) else value
+
+
+def fit(what: str, value: object, dtype: pa.DataType) -> Any:
+    """Return the value as one of this type, in memory of its own; TypeError if it is none."""
+    try:
+        return settler(dtype)(value)
+    except Misfit as misfit:
+        raise TypeError(f"{what} must be {misfit}") from None
+
+
+def given_default(state: State) -> Any:
+    """Return a state's default, which is declared as tuples where it is nested."""
+
+    def plain(value: Any, dtype: pa.DataType) -> object:
+        if value is not None and pa.types.is_list(dtype):
+            return [plain(part, dtype.value_type) for part in value]
+        if value is not None and pa.types.is_struct(dtype):
+            types = {column.name: column.type for column in dtype}
+            return {name: plain(part, types[name]) for name, part in value}
+        return value
+
+    return plain(state.default, state.type)
+
+
+# --- cells -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HeldValue:
+    """A `HeldValue` is a cell without a window: its value, and when it was merged into last."""
+
+    time: int
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMerge:
+    """A `HeldMerge` is one merge in a window; the version is that just before it."""
+
+    version: int
+    time: int
+    kind: MergeKind
+    args: tuple[Any, ...]
+    function: OldToNew | None = None
+
+
+@dataclass(slots=True)
+class SerialCells:
+    """`SerialCells` are all cells of an app; see the module's rules."""
+
+    states: Mapping[str, State]
+    now: int = 0
+    """The time of the event that runs."""
+    version: int = 0
+    values: dict[str, dict[CellKey, HeldValue]] = field(init=False)
+    windows: dict[str, dict[CellKey, deque[HeldMerge]]] = field(init=False)
+    """Cells without a window, and with one, by state and key."""
+    _replaced: list[tuple[str, CellKey, HeldValue | None]] | None = None
+    """What each merge since `_replaced_from` has replaced."""
+    _replaced_from: int = 0
+    _function: tuple[int, int] | None = None
+    """The version and the time that a merge's function sees, while one runs."""
+
+    def __post_init__(self) -> None:
+        self.values = {name: {} for name in self.states}
+        self.windows = {name: {} for name in self.states}
+
+    def get(self, name: str, parts: tuple[object, ...]) -> Any:
+        """Return a copy of a cell's value."""
+        state = self.states[name]
+        key = self._key(state, parts)
+        version, time = self._function or (self.version, self.now)
+        if state.last is not None:
+            return copied(self.folded(state, self.in_force(state, key, version, time)))
+        return copied(seen(self._value(state, key, version, time)))
+
+    def merge(
+        self, name: str, parts: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
+        function: OldToNew | None = None,
+    ) -> None:  # fmt: skip
+        """Merge into a cell, at the time that it is now."""
+        self.refuse_in_function(f"{name}.{'merge' if kind == 'call' else kind}()")
+        state = self.states[name]
+        key = self._key(state, parts)
+        step = HeldMerge(self.version, self.now, kind, _fitting(state, kind, args), function)
+        if state.last is not None:
+            if function is not None and self._replaced is None:
+                self._replaced, self._replaced_from = [], self.version
+            self.hold(state, key, step)
+        else:
+            old = self._value(state, key, self.version, self.now)
+            self.replace(state, key, HeldValue(self.now, self._merged(state, old, step)))
+
+    def refuse_in_function(self, what: str) -> None:
+        """Raise TypeError if a merge's function runs, which may only read."""
+        if self._function is not None:
+            raise TypeError(f"{what} in a merge's function: it may read, not merge or emit")
+
+    def _key(self, state: State, parts: tuple[object, ...]) -> CellKey:
+        if state.keys is not None:
+            if len(parts) != len(state.keys):
+                need = f"{len(state.keys)} parts, not {len(parts)}"
+                raise TypeError(f"a key of {state.name} has {need}")
+            typed = zip(parts, state.keys, strict=True)
+            parts = tuple(fit(f"a key of {state.name}", part, dtype) for part, dtype in typed)
+        return tuple(same_as_key(part) for part in parts)
+
+    def _value(self, state: State, key: CellKey, version: int, time: int) -> object:
+        """Return what a cell without a window held before the merge with this number."""
+        held = self.values[state.name].get(key)
+        if version < self.version:
+            assert self._replaced is not None, "only functions in windows look back"
+            for name, other, before in self._replaced[version - self._replaced_from :]:
+                if (name, other) == (state.name, key):
+                    held = before
+                    break
+        if held is None or (state.expires is not None and time >= held.time + state.expires):
+            return given_default(state)
+        return held.value
+
+    def replace(self, state: State, key: CellKey, new: HeldValue) -> None:
+        """Give a cell without a window another value."""
+        if self._replaced is not None:
+            self._replaced.append((state.name, key, self.values[state.name].get(key)))
+        self.values[state.name][key] = new
+        self.version += 1
+
+    def hold(self, state: State, key: CellKey, merge: HeldMerge) -> None:
+        """Put a merge into a window, and drop those that nobody sees any more."""
+        if self._replaced is not None:  # versions are places in it
+            self._replaced.append(("", (), None))
+        held = self.windows[state.name].setdefault(key, deque())
+        held.append(merge)
+        assert state.last is not None
+        while self._replaced is None and held[0].time + state.last <= merge.time:
+            held.popleft()
+        self.version += 1
+
+    def in_force(self, state: State, key: CellKey, version: int, time: int) -> list[HeldMerge]:
+        """Return the merges of a window before a version that a read at a time sees."""
+        assert state.last is not None
+        held = self.windows[state.name].get(key, ())
+        return [m for m in held if m.version < version and m.time <= time < m.time + state.last]
+
+    def folded(self, state: State, merges: Iterable[HeldMerge]) -> Any:
+        """Return what merges make of the default, as it is read."""
+        value = given_default(state)
+        for merge in merges:
+            value = self._merged(state, value, merge)
+        return fit(f"state {state.name}", seen(value), state.type)
+
+    def _merged(self, state: State, old: Any, merge: HeldMerge) -> object:
+        """Return what a cell holds after a merge."""
+        value, kind = seen(old), merge.kind
+        x: Any = merge.args[0] if merge.args else None
+        if value is None and kind not in ("set", "call"):
+            raise TypeError(f"{kind} into a cell of {state.name} that is NULL")
+        match kind:
+            case "set":
+                new = x
+            case "add" if state.type == DOUBLE:
+                return (old if isinstance(old, FractionSum) else FractionSum().plus(old)).plus(x)
+            case "add":
+                new = value + x
+            case "max":
+                new = x if x > value else old
+            case "min":
+                new = x if x < value else old
+            case "append":
+                new = [*value, x]
+            case "add_to_set":
+                there = [same_as_key(element) for element in value]
+                new = value if same_as_key(x) in there else [*value, x]
+            case "top_k":
+                # Sorting is stable: of equal ones the earlier stays in front.
+                new = sorted([*value, x], key=_rank, reverse=True)[: merge.args[1]]
+            case "call":
+                assert merge.function is not None
+                with self._function_runs(merge):
+                    new = merge.function(copied(value), *merge.args)
+        if new is old or (state.last is not None and is_integer(state.type)):
+            return new
+        return fit(f"state {state.name}", new, state.type)
+
+    @contextmanager
+    def _function_runs(self, merge: HeldMerge) -> Iterator[None]:
+        before, self._function = self._function, (merge.version, merge.time)
+        try:
+            yield
+        finally:
+            self._function = before
+
+
+def _fitting(state: State, kind: MergeKind, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments of a merge as values, or elements, of the state's type."""
+    if kind == "call":
+        return args
+    if args[0] is None and kind not in ("set", "append", "add_to_set"):
+        raise TypeError(f"{kind} of NULL into a cell of {state.name}")
+    x = int(args[0]) if kind == "add" and isinstance(args[0], bool) else args[0]
+    dtype = state.type.value_type if kind in OF_ELEMENTS else state.type
+    return fit(f"{kind} of {state.name}", x, dtype), *args[1:]
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    """Order NaN above all numbers."""
+    return (True, 0) if value != value else (False, value)

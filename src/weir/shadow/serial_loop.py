@@ -1,0 +1,195 @@
+"""The plain serial loop: an app's own functions, one event after the other, in log order.
+
+This is what an app means (`docs/reference/handlers.md`). The engine computes the same many events
+at a time; a shadow run compares the two (`comparison.py`). Nothing here is made faster.
+
+Rules
+1. CPython runs the user's functions as they are. States, emits and parameters reach the loop
+   through `handlers/running.py`; cells are `serial_cells.py`.
+2. An event and what a state holds are handed out as copies, to each handler its own: a handler may
+   change a list that it was given, and nobody else sees it.
+3. An emitted row has the lifetime of its event and values of the stream's types.
+4. The first exception ends the loop: what the failing event has emitted until then does not count.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.handlers.app import App
+from weir.handlers.declarations import State
+from weir.handlers.running import event_class, running_with
+from weir.plan.states import MergeKind
+from weir.plan.user_code import describe
+from weir.shadow.serial_cells import SerialCells, copied, fit
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """A `LogEvent` is one event: its type, its lifetime (`ve` None: open), its columns' values."""
+
+    type: str
+    vs: int
+    ve: int | None
+    values: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerLine:
+    """A `HandlerLine` is a line of the user's code that a handler has reached."""
+
+    handler: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRow:
+    """A `LoopRow` is a row that the loop has emitted: for which event (their numbers count from 0),
+    and where."""
+
+    name: str
+    vs: int
+    ve: int | None
+    values: tuple[object, ...]
+    event: int
+    at: HandlerLine
+
+
+class LoopFailed(Exception):
+    """A handler raised, or a value did not fit: for which event, why, and where."""
+
+    def __init__(self, event: int, cause: str, at: HandlerLine) -> None:
+        super().__init__(f"{at.handler} ({at.file}:{at.line}): {cause}")
+        self.event, self.cause, self.at = event, cause, at
+
+
+@dataclass(frozen=True, slots=True)
+class SerialApp:
+    """A `SerialApp` is what the loop needs of an app: the handlers of each event type in the order
+    in which they run, its states, the columns of what it emits, the values of its parameters. Rows
+    of a stream that is not among `emitted` are kept as they are."""
+
+    app: App
+    handlers: Mapping[str, Sequence[str]]
+    states: Mapping[str, State]
+    emitted: Mapping[str, Sequence[tuple[str, pa.DataType]]]
+    params: Mapping[str, object]
+
+
+@dataclass(slots=True)
+class SerialLoop:
+    """A `SerialLoop` takes events in log order; see the module's rules. It is the `RunningEvent`
+    that handlers reach while it runs them."""
+
+    of: SerialApp
+    cells: SerialCells = field(init=False)
+    events: int = 0
+    """How many events it has taken."""
+    _rows: list[LoopRow] = field(default_factory=list)
+    _event: LogEvent = field(init=False)
+    _handler: str = ""
+    _made: dict[str, Callable[[tuple[object, ...]], object]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cells = SerialCells(self.of.states)
+        types = self.of.app.event_types.values()
+        self._made = {t.name: event_class(t.name, [n for n, _ in t.columns]) for t in types}
+
+    def take(self, event: LogEvent) -> list[LoopRow]:
+        """Run the handlers of an event; return the rows that they emit, in order."""
+        self._event, self._rows, self.cells.now = event, [], event.vs
+        with running_with(self):
+            for name in self.of.handlers.get(event.type, ()):
+                self._handler, function = name, self.of.app.handlers[name].function
+                values = (copied(value) for value in event.values)
+                try:
+                    function(self._made[event.type]((event.vs, event.ve, *values)))
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:  # whatever the user's code raises ends the loop
+                    at = _raised_at(name, function.__code__.co_filename, error)
+                    raise LoopFailed(self.events, describe(error), at) from error
+        self.events += 1
+        return self._rows
+
+    # --- what handlers reach -------------------------------------------------------------------
+
+    def get(self, state: str, key: tuple[object, ...]) -> object:
+        return self.cells.get(state, key)
+
+    def merge(
+        self, state: str, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
+        function: Callable[..., object] | None,
+    ) -> None:  # fmt: skip
+        self.cells.merge(state, key, kind, args, function)
+
+    def emit(self, name: str, fields: Mapping[str, object]) -> None:
+        self.cells.refuse_in_function("app.emit()")
+        columns = self.of.emitted.get(name)
+        values = tuple(fields.values()) if columns is None else _row(name, dict(columns), fields)
+        file = self.of.app.handlers[self._handler].function.__code__.co_filename
+        at = _called_at(self._handler, file, sys._getframe(1))
+        event = self._event
+        self._rows.append(LoopRow(name, event.vs, event.ve, values, self.events, at))
+
+    def param(self, name: str) -> object:
+        return self.of.params[name]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopResult:
+    """A `LoopResult` is what the loop has done: rows by stream in order, its cells at the end, how
+    many events it took, and what ended it, if anything did."""
+
+    rows: dict[str, list[LoopRow]]
+    cells: SerialCells
+    events: int
+    failed: LoopFailed | None = None
+
+
+def run_loop(loop: SerialLoop, events: Iterable[LogEvent]) -> LoopResult:
+    """Run the loop over events, up to the first that fails."""
+    rows: dict[str, list[LoopRow]] = {name: [] for name in loop.of.emitted}
+    failed = None
+    try:
+        for event in events:
+            for row in loop.take(event):
+                rows.setdefault(row.name, []).append(row)
+    except LoopFailed as failure:
+        failed = failure
+    return LoopResult(rows, loop.cells, loop.events, failed)
+
+
+def _row(
+    name: str, columns: Mapping[str, pa.DataType], fields: Mapping[str, object]
+) -> tuple[object, ...]:
+    """Return the values of an emit in the order and of the types of its stream's columns."""
+    for column in {**columns, **fields}:
+        if column not in columns:
+            raise PlanError(f"`{name}` has no column `{column}`")
+        if column not in fields:
+            raise PlanError(f"this emit of `{name}` has no `{column}`")
+    return tuple(
+        fit(f"what is emitted as `{column}`", fields[column], t) for column, t in columns.items()
+    )
+
+
+def _called_at(handler: str, file: str, frame: FrameType | None) -> HandlerLine:
+    """Return the innermost line of the handler's file that these frames stand in."""
+    while frame is not None and frame.f_code.co_filename != file:
+        frame = frame.f_back
+    return HandlerLine(handler, file, 0 if frame is None else frame.f_lineno)
+
+
+def _raised_at(handler: str, file: str, error: BaseException) -> HandlerLine:
+    """Return the last line of the handler's file that an exception has passed."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    return HandlerLine(handler, file, (lines[-1] or 0) if lines else 0)
