@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         OperatorFailed,
         PlanError,
         PlanWarning,
+        ReplayDiffers,
         RunError,
         ScriptError,
         SnapshotCorrupt,
@@ -58,6 +59,7 @@ __all__ = [
     "PlanError",
     "PlanWarning",
     "Progress",
+    "ReplayDiffers",
     "RunError",
     "RunReport",
     "ScriptError",
@@ -95,7 +97,7 @@ __all__ = [
 _HOMES = {
     "weir.errors": (
         "DeterminismViolation", "InputError", "OperatorFailed", "PlanError", "PlanWarning",
-        "RunError", "ScriptError", "SnapshotCorrupt", "WeirError",
+        "ReplayDiffers", "RunError", "ScriptError", "SnapshotCorrupt", "WeirError",
     ),
     "weir.files.given_rows": ("from_rows",),
     "weir.handlers.app": ("App",),

@@ -12,6 +12,7 @@ are mapped to these once, at the border. All of them pickle: they cross processe
         EventFailed          an event cannot be computed (place in the program, event, input)
           OperatorFailed     the user's own code failed (function, line, event, cause)
         DeterminismViolation other rows under the same sequence numbers
+        ReplayDiffers        the engine and the serial loop of an app differ (event, both values)
         SnapshotCorrupt      a stored object is missing, damaged or another one
 """
 
@@ -249,6 +250,10 @@ class InputRow:
     columns: Mapping[str, str]
 
 
+def _cut_off(text: str) -> str:
+    return text if len(text) <= LONGEST_EVENT else f"{text[:LONGEST_EVENT]}…"
+
+
 class EventFailed(RunError):
     """Says that a value cannot be computed: why, where in the program, on which event, and where
     that stood in the input.
@@ -278,8 +283,7 @@ class EventFailed(RunError):
         return self.place.pointed(text) if isinstance(self.place, ProgramPlace) else text
 
     def _what(self) -> str:
-        what = self.event if isinstance(self.event, str) else f"event {self.event}"
-        what = what if len(what) <= LONGEST_EVENT else f"{what[:LONGEST_EVENT]}…"
+        what = _cut_off(self.event if isinstance(self.event, str) else f"event {self.event}")
         return f"{what} ({self.input})" if self.input else what
 
     def complete(self, event: object, input: str) -> None:
@@ -322,6 +326,58 @@ class DeterminismViolation(RunError):
     >>> print(DeterminismViolation("stream 0.0/0.0: row 3 was 1, written again it is 2"))
     stream 0.0/0.0: row 3 was 1, written again it is 2
     """
+
+
+class ReplayDiffers(RunError):
+    """Says that the engine gives another answer than the plain serial loop of an app: at which
+    event, in what, what each has there, and which line of a handler the loop was at.
+
+    `number` is that of the event, from 1; 0 if it is not known. There is no `place` where no
+    handler did anything there.
+
+    >>> error = ReplayDiffers("`spam`", number=2, event={"vs": 7}, loop="3", engine="2")
+    >>> print(error)  # doctest: +ELLIPSIS
+    Weir and the serial loop differ at event 2, {'vs': 7}, in `spam`
+      the loop: 3
+      Weir: 2
+      ...
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        loop: str,
+        engine: str,
+        number: int = 0,
+        event: object = None,
+        input: str = "",
+        handler: str = "",
+        place: ProgramPlace | None = None,
+    ) -> None:
+        self.what, self.loop, self.engine = what, loop, engine
+        self.number, self.event, self.input = number, event, input
+        self.handler, self.place = handler, place
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        where = f" at event {self.number:,}, {_cut_off(str(self.event))}" if self.number else ""
+        where += f" ({self.input})" if self.input else ""
+        lines = [f"Weir and the serial loop differ{where}" + (self.what and f", in {self.what}")]
+        by = ""
+        if self.place is not None:
+            by = f", by {self.handler} ({visible(self.place.file)}:{self.place[0]})"
+        lines.append(f"  the loop: {_cut_off(self.loop)}{by}")
+        if self.place is not None and self.place.text:
+            lines.append(f"    {visible(self.place.text)}")
+        lines.append(f"  Weir: {_cut_off(self.engine)}")
+        return "\n".join((*lines, f"  {_REPORT}"))
+
+
+_REPORT = (
+    "this is a bug in Weir, unless the handlers depend on more than the log: please report it "
+    "with the app and its events up to this one; app.serial() may be a way around it"
+)
 
 
 class SnapshotCorrupt(RunError):

@@ -17,6 +17,7 @@ from weir.errors import (
     OperatorFailed,
     PlanError,
     ProgramPlace,
+    ReplayDiffers,
     RunError,
     ScriptError,
     SnapshotCorrupt,
@@ -40,6 +41,17 @@ SAMPLES: list[WeirError] = [
     EventFailed("overflow", event={"v": 1}, place=ProgramPlace(2, 3, "a.weir", "a + 1")),
     EventFailed("overflow", event={"v": 1}, row=FailedRow(0, 1, (2, 3))),
     UnknownAttribute("no `x`", "x", hint="write y"),
+    ReplayDiffers("`spam`", loop="3", engine="2"),
+    ReplayDiffers(
+        "",
+        loop="fails",
+        engine="goes on",
+        number=3,
+        event={"v": 1},
+        input="a.jsonl, line 3",
+        handler="judge",
+        place=ProgramPlace(2, 1, "a.py", "assert e.v"),
+    ),
 ]
 
 
@@ -64,7 +76,7 @@ def test_errors_can_be_copied(error: WeirError) -> None:
 
 
 def test_run_errors_are_run_errors() -> None:
-    for kind in (OperatorFailed, DeterminismViolation, SnapshotCorrupt):
+    for kind in (OperatorFailed, DeterminismViolation, ReplayDiffers, SnapshotCorrupt):
         assert issubclass(kind, RunError)
     assert all(issubclass(type(e), WeirError) for e in SAMPLES)
 

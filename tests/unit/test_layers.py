@@ -53,6 +53,7 @@ ASK_THEM_TOO = {
     "kernels/structures/key_secrets.py": "tells keys apart, and shows in no answer",
     "local/showing.py": "how long a notebook waits",
     "reliable/traces.py": "names of temporary files",
+    "shadow/shadow_run.py": "how long a comparison takes",
     "testing/running.py": "draws by a seed",
 }
 

@@ -16,7 +16,7 @@ from weir.plan.terms import Term
 
 SURFACE = """
     App Committed DeterminismViolation InputError LiveProgress OperatorFailed PlanError PlanWarning
-    Progress
+    Progress ReplayDiffers
     RunError RunReport ScriptError SnapshotCorrupt Stream WeirError __version__
     aggregate call case col collect count count_window explode expr from_rows
     from_spark hopping lit operator

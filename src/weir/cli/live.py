@@ -67,6 +67,7 @@ def run_to_end(
     hosts: int | None,
     grace: str | None,
     check: bool = False,
+    shadow: int | None = None,
     tls: tuple[Path, Path, Path | None] | None = None,
     page: bool = False,
     metrics: str | None = None,
@@ -99,7 +100,7 @@ def run_to_end(
         resume=resume, accept_code_changes=accept_code_changes,
         how=LiveSettings(
             hosts=hosts, manager=ManagerSettings(stop_limit=grace_seconds(grace)), check=check,
-            tls=None if tls is None else read_tls(*tls),
+            tls=None if tls is None else read_tls(*tls), shadow=shadow,
         ),
     )  # fmt: skip
     if live.ledger.finished:

@@ -42,6 +42,7 @@ from weir.cli.replay import (
     AppNameOption,
     EmittedFormat,
     LogOption,
+    ShadowOption,
     explain_app,
     is_app,
     program_of_app,
@@ -163,6 +164,7 @@ def run(
         Path, typer.Option(help="Where relative paths of STREAM and OUTPUT start.")
     ] = Path(),
     check: CheckOption = False,
+    shadow: ShadowOption = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -205,6 +207,8 @@ def run(
             raise Usage("TLS needs both --tls-cert and --tls-key")
         if limit is not None and runner is not RunnerName.local:
             raise Usage("--limit belongs to --runner local; read a job's rows with weir read")
+        if shadow is not None and not is_app(program):
+            raise Usage("--shadow belongs to an app's .py file")
         checked = _read_any(program, param, said, log, out, form, name)
         first = None
         if runner is RunnerName.local:
@@ -216,6 +220,9 @@ def run(
             checked = _with_outputs(checked, "console:")
             first = _printed(checked, limit)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
+        if checked.app is not None and runner is not RunnerName.live:
+            with prints_aside():
+                _compare_app(checked, shadow, directory)
         if runner is RunnerName.local:
             from weir.local.ahead import compiled_ahead
             from weir.local.files import run_files
@@ -234,7 +241,7 @@ def run(
                 checked, store, meter, master=master, settings=settings, directory=directory,
                 cut=cut, parallelism=parallelism, hosts=hosts,
                 resume="auto" if resume is ResumeMode.auto else resume is not None,
-                accept_code_changes=accept_code_changes, grace=grace, check=check,
+                accept_code_changes=accept_code_changes, grace=grace, check=check, shadow=shadow,
                 tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
                 page=page, metrics=metrics,
             )  # fmt: skip
@@ -284,6 +291,20 @@ def explain(
         staged = cut_stages(rewritten, parallelism)
         text = shown(rewritten, staged, wanted.value).rstrip("\n")
         say(text) if wanted is Form.text else put(f"{text}\n")
+
+
+def _compare_app(program: Program, events: int | None, directory: Path) -> None:
+    """Compare an app with the serial loop, over the first events of its logs, before it is run."""
+    from weir.ingress.connectors.registry import has_end, open_any
+    from weir.runtime.partitions import start_of
+    from weir.shadow.app_shadow import app_shadow
+
+    shadow = app_shadow(program, events)
+    if shadow is not None:
+        start = start_of(directory)
+        opened = {source.name: open_any(source, start) for source in program.sources}
+        if all(has_end(part) for parts in opened.values() for part in parts):  # else it is refused
+            shadow.compare(opened)
 
 
 # --- the program ------------------------------------------------------------------------------

@@ -61,6 +61,16 @@ LogOption = Annotated[
     list[str] | None,
     typer.Option("--log", metavar="NAME=PATH", help="The log of an event type; may be repeated."),
 ]
+ShadowOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=MOST_ROWS,
+        metavar="N",
+        help="Of an app: how many first events to compare with a plain serial loop; 0: none. "
+        "\\[default: 1000, and no more than a second]",
+    ),
+]
 FormatOption = Annotated[
     EmittedFormat, typer.Option("--format", help="The format of what is emitted.")
 ]
@@ -111,6 +121,7 @@ def replay(
     parallelism: RunParallelismOption = None,
     cut: CutOption = None,
     check: CheckOption = False,
+    shadow: ShadowOption = None,
     anew: Annotated[
         bool, typer.Option("--anew", help="Forget what is in DIR/.replay, and begin anew.")
     ] = False,
@@ -146,7 +157,7 @@ def replay(
                 format=form.value,
                 start=since, end=until, batch=batch, state_in=state_in, state_out=state_out,
                 params=several(param), anew=anew, progress=meter.take, runner=runner.value,
-                parallelism=parallelism, cut=cut, check=check, master=master,
+                parallelism=parallelism, cut=cut, check=check, shadow=shadow, master=master,
                 settings=pairs(setting, "--conf"),
             )  # fmt: skip
         _print_replay(report, meter.elapsed, state_out, warned, as_json)
@@ -281,6 +292,10 @@ def _print_replay(
         faster = (report.last - report.first) / 1e6 / max(seconds, 1e-9)
         told += f", {faster:,.1f} × real time" if faster >= 0.1 else ""
     say(told, err=True)
+    if report.shadow:
+        first = "all" if report.shadow == report.events else "the first"
+        agree = "agrees" if report.shadow == 1 else "agree"
+        say(f"{first} {counted(report.shadow, 'event')} {agree} with the serial loop", err=True)
 
 
 def _print_variants(report: ReplayReport) -> None:

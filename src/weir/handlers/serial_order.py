@@ -1,14 +1,17 @@
-"""The order in which the handlers of each event type run, for who runs them one by one."""
+"""What the serial loop needs to know of an app: its events, and the order of its handlers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import FunctionType
 
 from weir.handlers.accesses import Analysed
 from weir.handlers.app import App
+from weir.handlers.entrance import entrance
 from weir.handlers.handler_order import handler_order
 from weir.handlers.reach import Reach
 from weir.handlers.state_uses import state_uses
+from weir.plan.operators import Node
 
 
 def serial_order(app: App) -> dict[str, tuple[str, ...]]:
@@ -27,3 +30,10 @@ def serial_order(app: App) -> dict[str, tuple[str, ...]]:
         ])
         for event in app.event_types.values()
     }  # fmt: skip
+
+
+def event_rows(
+    app: App, paths: Mapping[str, str], start: int | None = None, end: int | None = None
+) -> dict[str, Node]:
+    """Return the rows of each event type as the app's handlers get them; see `entrance`."""
+    return entrance(list(app.event_types.values()), paths, start, end).rows

@@ -114,7 +114,7 @@ def second_differences(
 def _travelling(program: Program, partitions: Partitions) -> bytes | None:
     """Pickle a program with its partitions; None: there is something that cannot be."""
     try:
-        return pickle.dumps((program, partitions))
+        return pickle.dumps((replace(program, app=None), partitions))
     except Exception:  # whatever a user's object raises: rule 1
         return None
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from weir.errors import PlanError
 from weir.plan.operators import Node, Source, schema
 from weir.plan.urls import refuse_secrets
+from weir.plan.user_code import EmittingApp
 
 StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 """What the rows of an output and of the streams to it are: results, or a source's late or bad
@@ -67,6 +68,14 @@ class ProgramText:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramApp:
+    """A `ProgramApp` says that all outputs of a program are what an app emits, by their names."""
+
+    app: EmittingApp
+    params: tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A `Program` is checked: it has its named streams in order of definition, outputs and
     settings."""
@@ -82,6 +91,8 @@ class Program:
     file or module that imports it."""
     text: ProgramText | None = field(default=None, compare=False, repr=False)
     """The text that it was parsed from, if it was."""
+    app: ProgramApp | None = field(default=None, compare=False, repr=False)
+    """The app that it is the program of, if it is one's."""
 
 
 def row_outputs(program: Program) -> list[Node]:

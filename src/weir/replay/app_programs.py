@@ -11,7 +11,7 @@ from weir.handlers.app import App
 from weir.handlers.compiling import compile_app
 from weir.kernels.operators.state_scan import slow_states
 from weir.plan.operators import StateScan
-from weir.plan.program import Output, Program
+from weir.plan.program import Output, Program, ProgramApp
 from weir.plan.traversal import ordered_nodes
 from weir.replay.batch_programs import ReplayTask, batch_program, first_program
 from weir.replay.given_logs import log_paths
@@ -40,7 +40,8 @@ def app_program(
     ]
     program = program_of(outputs)
     streams = tuple((name, found.node) for name, found in compiled.emitted.items())
-    return replace(program, streams=streams, code=app.code, needed=app.needed)
+    use = ProgramApp(app, tuple(app.param_values(params).items()))
+    return replace(program, streams=streams, code=app.code, needed=app.needed, app=use)
 
 
 def rehearsed_programs(app: App, params: Mapping[str, object]) -> list[Program]:

@@ -36,7 +36,7 @@ from weir.replay.batch_programs import (
 )
 from weir.replay.batch_reading import BatchReading, batch_partitions
 from weir.replay.batch_runs import ReplayRunner, RunBatch, RunChoice, batch_runner
-from weir.replay.cutting import BATCH_BYTES, LogCuts, RankedLog, cut_logs
+from weir.replay.cutting import BATCH_BYTES, LogBatch, LogCuts, RankedLog, cut_logs
 from weir.replay.finished import FinishedReplay, what_differs
 from weir.replay.given_logs import (
     log_marks,
@@ -48,6 +48,7 @@ from weir.replay.given_logs import (
     warn_of_logs,
 )
 from weir.replay.identity import replay_parts
+from weir.replay.loop_check import LoopCheck, WrittenBatch
 from weir.replay.places import check_places
 from weir.replay.reports import (
     ReplayInput,
@@ -56,8 +57,9 @@ from weir.replay.reports import (
     run_inputs,
     variant_reports,
 )
-from weir.replay.run_folder import MadeFile, RunFolder, opened_folder
+from weir.replay.run_folder import FinishedBatch, MadeFile, RunFolder, opened_folder
 from weir.replay.saved_state import StateManifest, load_state, save_state, state_mark
+from weir.replay.shadow_runs import ComparedEvents, Shadowing, can_be_read
 from weir.replay.slices import slices_of
 from weir.replay.variants import Variant, variants_of
 from weir.replay.what_if import compare_variants
@@ -85,6 +87,7 @@ def replay_app(
     parallelism: int | None = None,
     cut: int | None = None,
     check: bool = False,
+    shadow: int | None = None,
     anew: bool = False,
     vectorise: bool = True,
     progress: OnProgress | None = None,
@@ -97,14 +100,17 @@ def replay_app(
     `logs` has paths by event type. Only events with start ≤ vs < end count (ticks, or ISO 8601).
     `batch` is how many events of all logs together are a batch. `state_in` begins with a saved
     state, `state_out` saves that in the end. A parameter with a list of values makes variants, each
-    in a folder of its own. `anew` forgets what an earlier try has done. The runner `offline` is a
-    job of Spark, in the session `spark`, or in one that is made with `master` and `settings`.
+    in a folder of its own. `shadow` is how many first events are compared with the serial loop (0:
+    none). `anew` forgets what an earlier try has done. The runner `offline` is a job of Spark, in
+    the session `spark`, or in one that is made with `master` and `settings`.
     """
     check_numbers(cut=cut, parallelism=parallelism)
     if format not in ("parquet", "jsonl"):
         raise PlanError(f"no replay writes '{format}'", hint="parquet or jsonl")
     if batch is not None and batch < 1:
         raise PlanError(f"a batch has at least 1 event, not {batch}")
+    if shadow is not None and shadow < 0:
+        raise PlanError(f"shadow is a number of events, or 0, not {shadow}")
     choice = RunChoice(runner, parallelism, cut, check, master, settings, spark)
     wanted = _Wanted(
         Path(out), format, batch,
@@ -119,7 +125,7 @@ def replay_app(
         None if end is None else parse_time(end, "--to"),
         vectorise,
     )
-    return _Replay(task, wanted, choice, progress, anew).run()
+    return _Replay(task, wanted, choice, progress, anew, shadow).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +148,16 @@ class _Replay:
     choice: RunChoice
     progress: OnProgress | None
     anew: bool
+    shadow: int | None
     first: BatchProgram = field(init=False)
     """The program of the first batch, with the states behind it."""
     begun: dict[str, str] = field(default_factory=dict)
     """The tables that the first batch begins with, by the keys of states."""
     manifest: StateManifest | None = None
+    compared: ComparedEvents = field(default_factory=ComparedEvents)
+    """What of the first batch that was run agrees with the serial loop."""
+    loops: LoopCheck | None = None
+    """The serial loop over all events, if what is written is compared with it."""
 
     def run(self) -> ReplayReport:
         said = (self.wanted.batch, self.wanted.state_in, self.wanted.state_out)
@@ -232,6 +243,13 @@ class _Replay:
 
     def _replay(self, folder: RunFolder, times: Sequence[RankedLog]) -> ReplayReport:
         cuts = self._cuts(folder, times)
+        if folder.finished(0) is None:
+            batch = None if cuts is None else cuts.batches[0]
+            self.compared = self._shadowing.compare(self.first, self.begun, batch)
+        is_one = cuts is None or len(cuts.batches) == 1
+        is_checked = self.choice.check and can_be_read(self.first)
+        if is_checked or (is_one and self.compared.are_all):
+            self.loops = LoopCheck(self.task, self.progress)
         with batch_runner(self.choice) as run:
             if cuts is None or len(cuts.batches) == 1:
                 report = self._at_once(folder, run, cuts)
@@ -243,6 +261,10 @@ class _Replay:
         states = {} if saved is None else {name: state_mark(saved / name) for name in folders}
         folder.finish(FinishedReplay(report, states))
         return report
+
+    @property
+    def _shadowing(self) -> Shadowing:
+        return Shadowing(self.task, self.shadow)
 
     def _cuts(self, folder: RunFolder, times: Sequence[RankedLog]) -> LogCuts | None:
         """Find where the logs are cut; None if they are one batch and nobody must know more."""
@@ -264,14 +286,18 @@ class _Replay:
         return found
 
     def _at_once(self, folder: RunFolder, run: RunBatch, cuts: LogCuts | None) -> ReplayReport:
-        """Run all as one batch, straight to the outputs."""
+        """Run all as one batch, straight to the outputs; or, if they are compared with the serial
+        loop, first to a folder."""
         paths = {key: self._output_path(key) for key in self.first.emitted}
+        is_compared = self.loops is not None
         made = batch_program(
-            self.task, emitted=paths, final=self.wanted.state_out is not None,
-            as_of=self._as_of(cuts), restored=self.begun, saved=self.first.saved,
+            self.task, emitted=None if is_compared else paths,
+            final=self.wanted.state_out is not None, as_of=self._as_of(cuts), restored=self.begun,
+            saved=self.first.saved,
         )  # fmt: skip
         made_in = folder.new_batch(0).absolute()
-        in_batch = {o: replace(o, path=str(made_in / o.path)) for o in made.states.values()}
+        own = (*made.states.values(), *(made.emitted.values() if is_compared else ()))
+        in_batch = {o: replace(o, path=str(made_in / o.path)) for o in own}
         program = replace(
             made.program, outputs=tuple(in_batch.get(o, o) for o in made.program.outputs)
         )
@@ -283,13 +309,17 @@ class _Replay:
         for log, part in zip(logs, parts, strict=True):
             whole.setdefault(log.source.name, []).append(part)
         told = run(program, batch_partitions(made, self.begun, whole), Path(), self.progress)
-        outputs = {o.path: MadeFile(o.path, o.rows, o.digest) for o in told.outputs}
-        written = {key: outputs[path] for key, path in paths.items()}
-        self._save_states({key: made_in / o.path for key, o in made.states.items()}, cuts)
-        if cuts is None:
-            inputs, events = run_inputs(told, self.task.paths), told.events
+        events = told.events if cuts is None else cuts.batches[0].events
+        if is_compared:
+            found = finished_batch(made, told, made_in, events)
+            batch = None if cuts is None else cuts.batches[0]
+            self._check(self.first, self.begun, batch, made_in, found, self._as_of(cuts))
+            written = assemble(made, [(made_in, found)], self._output_path)
         else:
-            inputs, events = cut_inputs(logs, cuts), cuts.batches[0].events
+            outputs = {o.path: MadeFile(o.path, o.rows, o.digest) for o in told.outputs}
+            written = {key: outputs[path] for key, path in paths.items()}
+        self._save_states({key: made_in / o.path for key, o in made.states.items()}, cuts)
+        inputs = run_inputs(told, self.task.paths) if cuts is None else cut_inputs(logs, cuts)
         return self._report(events, 1, cuts, written, inputs)
 
     def _in_batches(self, folder: RunFolder, run: RunBatch, cuts: LogCuts) -> ReplayReport:
@@ -298,7 +328,7 @@ class _Replay:
         states = self.task.app.states.values()
         ends = any(s.last is not None or s.expires is not None for s in states)
         logs = open_logs(self.first.program, self.task.paths)
-        before, made = self.begun, []
+        before, made, is_compared = self.begun, [], False
         waiting = [b.events for n, b in enumerate(cuts.batches) if folder.finished(n) is None]
         done, size = 0, sum(waiting)
         with BatchReading(logs, cuts, self.choice) as reading:
@@ -308,18 +338,22 @@ class _Replay:
                     folder.check(number, found)
                 else:
                     program = later if number else self.first
+                    is_last = number == len(cuts.batches) - 1
+                    as_of = self._as_of(cuts) if is_last else batch.reached
                     if ends:
-                        is_last = number == len(cuts.batches) - 1
                         program = batch_program(
                             self.task, final=True, restored=labels if number else self.begun,
-                            as_of=self._as_of(cuts) if is_last else batch.reached,
-                            saved=self.first.saved,
+                            as_of=as_of, saved=self.first.saved,
                         )  # fmt: skip
+                    if number and not is_compared:
+                        self._shadowing.compare(later, before, batch)
+                        is_compared = True
                     part = folder.new_batch(number)
                     partitions = batch_partitions(program, before, reading.partitions(number))
                     progress = self._progress(cuts, number, done, size)
                     told = run(program.program, partitions, part, progress)
                     found = finished_batch(program, told, part, batch.events)
+                    self._check(program, before, batch, part, found, as_of)
                     folder.finish_batch(number, found)
                     done += batch.events
                 here = folder.batch(number).absolute()
@@ -329,6 +363,16 @@ class _Replay:
         written = assemble(self.first, made, self._output_path)
         events = sum(batch.events for batch in cuts.batches)
         return self._report(events, len(made), cuts, written, cut_inputs(logs, cuts))
+
+    def _check(
+        self, made: BatchProgram, tables: Mapping[str, str], batch: LogBatch | None, folder: Path,
+        found: FinishedBatch, as_of: int | None,
+    ) -> None:  # fmt: skip
+        """Compare what a batch has written in a folder with the serial loop, if that is asked."""
+        if self.loops is not None:
+            emitted = {key: str(folder / file.path) for key, file in found.emitted.items()}
+            states = {key: str(folder / file.path) for key, file in found.states.items()}
+            self.loops.check(WrittenBatch(made, tables, batch, emitted, states, as_of))
 
     def _progress(self, cuts: LogCuts, number: int, before: int, size: int) -> OnProgress | None:
         """Tell of a batch, before which this process has taken so many of `size` events."""
@@ -389,4 +433,7 @@ class _Replay:
         first = None if cuts is None else cuts.first
         last = None if cuts is None or not events else max(b.reached for b in cuts.batches)
         variants = variant_reports(self.task.variants, written)
-        return ReplayReport(self.task.app.name, events, batches, first, last, inputs, variants)
+        return ReplayReport(
+            self.task.app.name, events, batches, first, last, inputs, variants,
+            shadow=self.compared.count if self.loops is None else self.loops.events,
+        )  # fmt: skip

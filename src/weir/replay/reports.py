@@ -67,6 +67,8 @@ class ReplayReport(msgspec.Struct, frozen=True):
     """Whether it had finished before, and nothing was run."""
     redone: str = ""
     """What was not as an earlier run had left it, so that it was run again."""
+    shadow: int = 0
+    """How many of the first events agree with the serial loop; 0: they were not compared."""
 
     def beside_first(self, variant: VariantReport, name: str) -> EmittedOutput:
         """Return what a variant emitted under a name. One whose parameters emit nothing there has

@@ -45,6 +45,12 @@ def complete(error: EventFailed, partitions: Partitions) -> None:
     error.complete(_merged(error.event, found, row, read), where)
 
 
+def row_place(part: SourcePartition, offset: int) -> str:
+    """Say where a row of a partition stands: in which file, and on which line."""
+    partition = part.whole if isinstance(part, PartitionSlice) else part
+    return _where(partition.name, offset, _read_again(partition, offset))
+
+
 @dataclass(frozen=True, slots=True)
 class _WholeRow:
     """A `_WholeRow` has the values of all columns of a row, and its line, if its file has lines."""

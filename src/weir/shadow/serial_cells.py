@@ -6,7 +6,7 @@ the conversion of a value to a declared type.
 
 Rules
 1. A key is a tuple of values; −0 = 0 and NaN = NaN in it. A cell is the default until something is
-   merged into it.
+   merged into it; who merges must give a key of the right types.
 2. What is handed out is a copy: who changes it changes nothing here.
 3. With `last`, a cell is the list of its merges; a read folds those that are in force then. With
    `expires`, a cell ends that long after its last merge.
@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -65,6 +66,15 @@ def copied(value: object) -> Any:
     return value
 
 
+class NanKey(Enum):
+    """Is what every NaN is as a key: it equals itself."""
+
+    NAN = "nan"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
 def same_as_key(value: object) -> Hashable:
     """Return what is equal for values that are equal as keys.
 
@@ -72,7 +82,7 @@ def same_as_key(value: object) -> Hashable:
     (True, True)
     """
     if isinstance(value, float):  # Python has −0.0 == 0.0
-        return "NaN of a DOUBLE" if math.isnan(value) else value
+        return NanKey.NAN if math.isnan(value) else value
     if isinstance(value, list | tuple):
         return tuple(same_as_key(part) for part in value)
     if isinstance(value, dict):
@@ -162,6 +172,9 @@ class SerialCells:
     values: dict[str, dict[CellKey, HeldValue]] = field(init=False)
     windows: dict[str, dict[CellKey, deque[HeldMerge]]] = field(init=False)
     """Cells without a window, and with one, by state and key."""
+    on_first: Callable[[str, tuple[object, ...]], None] | None = None
+    """Is called with the state and the key before a cell is touched first: to restore it."""
+    _touched: set[tuple[str, CellKey]] = field(default_factory=set)
     _replaced: list[tuple[str, CellKey, HeldValue | None]] | None = None
     """What each merge since `_replaced_from` has replaced."""
     _replaced_from: int = 0
@@ -175,7 +188,7 @@ class SerialCells:
     def get(self, name: str, parts: tuple[object, ...]) -> Any:
         """Return a copy of a cell's value."""
         state = self.states[name]
-        key = self._key(state, parts)
+        key = self._touched_key(state, parts)
         version, time = self._function or (self.version, self.now)
         if state.last is not None:
             return copied(self.folded(state, self.in_force(state, key, version, time)))
@@ -188,29 +201,27 @@ class SerialCells:
         """Merge into a cell, at the time that it is now."""
         self.refuse_in_function(f"{name}.{'merge' if kind == 'call' else kind}()")
         state = self.states[name]
-        key = self._key(state, parts)
+        key = self._touched_key(state, _fitting_key(state, parts))
         step = HeldMerge(self.version, self.now, kind, _fitting(state, kind, args), function)
         if state.last is not None:
             if function is not None and self._replaced is None:
                 self._replaced, self._replaced_from = [], self.version
-            self.hold(state, key, step)
+            self._hold(state, key, step)
         else:
             old = self._value(state, key, self.version, self.now)
-            self.replace(state, key, HeldValue(self.now, self._merged(state, old, step)))
+            self._replace(state, key, HeldValue(self.now, self._merged(state, old, step)))
 
     def refuse_in_function(self, what: str) -> None:
         """Raise TypeError if a merge's function runs, which may only read."""
         if self._function is not None:
             raise TypeError(f"{what} in a merge's function: it may read, not merge or emit")
 
-    def _key(self, state: State, parts: tuple[object, ...]) -> CellKey:
-        if state.keys is not None:
-            if len(parts) != len(state.keys):
-                need = f"{len(state.keys)} parts, not {len(parts)}"
-                raise TypeError(f"a key of {state.name} has {need}")
-            typed = zip(parts, state.keys, strict=True)
-            parts = tuple(fit(f"a key of {state.name}", part, dtype) for part, dtype in typed)
-        return tuple(same_as_key(part) for part in parts)
+    def _touched_key(self, state: State, parts: tuple[object, ...]) -> CellKey:
+        key = tuple(same_as_key(part) for part in parts)
+        if self.on_first is not None and (state.name, key) not in self._touched:
+            self._touched.add((state.name, key))
+            self.on_first(state.name, parts)
+        return key
 
     def _value(self, state: State, key: CellKey, version: int, time: int) -> object:
         """Return what a cell without a window held before the merge with this number."""
@@ -225,14 +236,13 @@ class SerialCells:
             return given_default(state)
         return held.value
 
-    def replace(self, state: State, key: CellKey, new: HeldValue) -> None:
-        """Give a cell without a window another value."""
+    def _replace(self, state: State, key: CellKey, new: HeldValue) -> None:
         if self._replaced is not None:
             self._replaced.append((state.name, key, self.values[state.name].get(key)))
         self.values[state.name][key] = new
         self.version += 1
 
-    def hold(self, state: State, key: CellKey, merge: HeldMerge) -> None:
+    def _hold(self, state: State, key: CellKey, merge: HeldMerge) -> None:
         """Put a merge into a window, and drop those that nobody sees any more."""
         if self._replaced is not None:  # versions are places in it
             self._replaced.append(("", (), None))
@@ -296,6 +306,16 @@ class SerialCells:
             yield
         finally:
             self._function = before
+
+
+def _fitting_key(state: State, parts: tuple[object, ...]) -> tuple[object, ...]:
+    """Return the key of a merge as values of its types, where they are known."""
+    if state.keys is None:
+        return parts
+    if len(parts) != len(state.keys):
+        raise TypeError(f"a key of {state.name} has {len(state.keys)} parts, not {len(parts)}")
+    typed = zip(parts, state.keys, strict=True)
+    return tuple(fit(f"a key of {state.name}", part, dtype) for part, dtype in typed)
 
 
 def _fitting(state: State, kind: MergeKind, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ from weir.handlers.declarations import State
 from weir.handlers.running import event_class, running_with
 from weir.plan.states import MergeKind
 from weir.plan.user_code import describe
-from weir.shadow.serial_cells import SerialCells, copied, fit
+from weir.shadow.serial_cells import CellKey, SerialCells, copied, fit, same_as_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,8 @@ class SerialLoop:
     cells: SerialCells = field(init=False)
     events: int = 0
     """How many events it has taken."""
+    merged: list[tuple[str, CellKey, HandlerLine]] = field(default_factory=list)
+    """The cells that the last event has merged into, and where."""
     _rows: list[LoopRow] = field(default_factory=list)
     _event: LogEvent = field(init=False)
     _handler: str = ""
@@ -105,7 +107,7 @@ class SerialLoop:
 
     def take(self, event: LogEvent) -> list[LoopRow]:
         """Run the handlers of an event; return the rows that they emit, in order."""
-        self._event, self._rows, self.cells.now = event, [], event.vs
+        self._event, self._rows, self.merged, self.cells.now = event, [], [], event.vs
         with running_with(self):
             for name in self.of.handlers.get(event.type, ()):
                 self._handler, function = name, self.of.app.handlers[name].function
@@ -130,42 +132,62 @@ class SerialLoop:
         function: Callable[..., object] | None,
     ) -> None:  # fmt: skip
         self.cells.merge(state, key, kind, args, function)
+        same = tuple(same_as_key(part) for part in key)
+        self.merged.append((state, same, self._line()))
 
     def emit(self, name: str, fields: Mapping[str, object]) -> None:
         self.cells.refuse_in_function("app.emit()")
         columns = self.of.emitted.get(name)
         values = tuple(fields.values()) if columns is None else _row(name, dict(columns), fields)
-        file = self.of.app.handlers[self._handler].function.__code__.co_filename
-        at = _called_at(self._handler, file, sys._getframe(1))
         event = self._event
-        self._rows.append(LoopRow(name, event.vs, event.ve, values, self.events, at))
+        self._rows.append(LoopRow(name, event.vs, event.ve, values, self.events, self._line()))
 
     def param(self, name: str) -> object:
         return self.of.params[name]
 
+    def _line(self) -> HandlerLine:
+        """Return the innermost line of the handler's file that is being run."""
+        file = self.of.app.handlers[self._handler].function.__code__.co_filename
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != file:
+            frame = frame.f_back
+        return HandlerLine(self._handler, file, 0 if frame is None else frame.f_lineno)
+
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """A `LoopResult` is what the loop has done: rows by stream in order, its cells at the end, how
-    many events it took, and what ended it, if anything did."""
+    """A `LoopResult` is what the loop has done: rows by stream in order, itself as it is now, and
+    what ended it, if anything did."""
 
     rows: dict[str, list[LoopRow]]
-    cells: SerialCells
-    events: int
+    loop: SerialLoop
     failed: LoopFailed | None = None
 
+    @property
+    def events(self) -> int:
+        """How many events it took, the failing one aside."""
+        return self.loop.events
 
-def run_loop(loop: SerialLoop, events: Iterable[LogEvent]) -> LoopResult:
-    """Run the loop over events, up to the first that fails."""
+    @property
+    def cells(self) -> SerialCells:
+        return self.loop.cells
+
+
+def run_loop(
+    loop: SerialLoop, events: Iterable[LogEvent], goes_on: Callable[[], bool] = lambda: True
+) -> LoopResult:
+    """Run the loop over events, up to the first that fails, while `goes_on` says so."""
     rows: dict[str, list[LoopRow]] = {name: [] for name in loop.of.emitted}
     failed = None
     try:
         for event in events:
             for row in loop.take(event):
                 rows.setdefault(row.name, []).append(row)
+            if not goes_on():
+                break
     except LoopFailed as failure:
         failed = failure
-    return LoopResult(rows, loop.cells, loop.events, failed)
+    return LoopResult(rows, loop, failed)
 
 
 def _row(
@@ -180,13 +202,6 @@ def _row(
     return tuple(
         fit(f"what is emitted as `{column}`", fields[column], t) for column, t in columns.items()
     )
-
-
-def _called_at(handler: str, file: str, frame: FrameType | None) -> HandlerLine:
-    """Return the innermost line of the handler's file that these frames stand in."""
-    while frame is not None and frame.f_code.co_filename != file:
-        frame = frame.f_back
-    return HandlerLine(handler, file, 0 if frame is None else frame.f_lineno)
 
 
 def _raised_at(handler: str, file: str, error: BaseException) -> HandlerLine:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -13,6 +14,7 @@ from typer.testing import CliRunner, Result
 from small_app import APP, rows, spam, write
 from weir import cli
 from weir.cli import progress
+from weir.kernels.expressions.evaluator import PYTHON_BUILDERS
 
 Weir = Callable[..., Result]
 LOG = ("--log", "message=m.jsonl")
@@ -38,7 +40,8 @@ def test_replay_prints_path_rows_and_digest(command: Weir) -> None:
     count = len(spam(rows(60)))
     line = rf"spam -> out/spam\.parquet: {count} rows, digest [0-9a-f]{{32}}-{count}\n"
     assert re.fullmatch(line, result.stdout)
-    assert re.fullmatch(r"60 events in [0-9.]+ s\n", result.stderr)
+    agree = "all 60 events agree with the serial loop"
+    assert re.fullmatch(rf"60 events in [0-9.]+ s\n{agree}\n", result.stderr)
 
 
 def test_replay_in_batches_as_json(command: Weir) -> None:
@@ -201,3 +204,31 @@ def test_seconds_in_a_log_are_warned_of(command: Weir) -> None:
     assert command("replay", "in_s.py", *log, "--out", "mended", "--strict").exit_code == 0
     found = Path("mended/seen.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["count"] for line in found] == [1, 1]
+
+
+# --- the serial loop beside it -----------------------------------------------------------------
+
+
+def test_a_wrong_answer_ends_the_command(command: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    builders: Any = PYTHON_BUILDERS
+    monkeypatch.setitem(builders, "py_gt", builders["py_lt"])
+    for args in (("replay",), ("run",)):
+        result = command(*args, "app.py", *LOG, "--out", "out")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("weir: error: Weir and the serial loop differ at event 1,")
+        assert "report" in result.stderr and not Path("out/spam.parquet").exists()
+    for args in (("replay", "--anew"), ("run",)):
+        result = command(*args, "app.py", *LOG, "--out", "out", "--shadow", "0")
+        assert result.exit_code == 0, result.stderr
+        assert "serial loop" not in result.stderr
+
+
+def test_how_many_events_are_compared(command: Weir) -> None:
+    result = command("replay", "app.py", *LOG, "--out", "out", "--shadow", "7")
+    assert "the first 7 events agree with the serial loop" in result.stderr
+    result = command("replay", "app.py", *LOG, "--out", "one", "--shadow", "1", "--json")
+    assert json.loads(result.stdout)["shadow"] == 1
+    assert command("replay", "app.py", *LOG, "--out", "bad", "--shadow", "-1").exit_code == 2
+    Path("p.weir").write_text("STREAM A (t BIGINT) FROM 'a.jsonl' WITH (vs = t);", "utf-8")
+    result = command("run", "p.weir", "--shadow", "5")
+    assert result.exit_code == 2 and "--shadow belongs to an app" in result.stderr

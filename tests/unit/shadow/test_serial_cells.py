@@ -162,6 +162,7 @@ def test_a_key_fits_its_types() -> None:
     for key in ((1,), (True, "a"), (1.0, "a"), ("a", 1)):
         with pytest.raises(TypeError, match="a key of s"):
             cells.merge("s", key, "add", (1,))
+        assert cells.get("s", key) == 0  # nobody can have merged into it
 
 
 # --- copies ------------------------------------------------------------------------------------

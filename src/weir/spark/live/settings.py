@@ -41,3 +41,5 @@ class LiveSettings:
     """Compare the answer with that of two more runs (`check.py`)."""
     tls: Tls | None = None
     """What channels are encrypted with; None: they are not. See `tls.py`."""
+    shadow: int | None = None
+    """How many first events of an app are compared with the serial loop; None: nothing was said."""

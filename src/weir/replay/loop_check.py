@@ -1,0 +1,153 @@
+"""Runs the serial loop over all events of a replay, and compares what was written: `--check`.
+
+Rules
+1. The loop goes on from batch to batch with its own cells. In a process that goes on with finished
+   batches it begins with the states that these have saved.
+2. A batch is compared when it is whole, before it counts: all rows that it emitted, whatever their
+   order (a file is sorted), and the states behind it, where these are saved.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from weir.events.batch import START
+from weir.files.saved import open_outputs
+from weir.handlers.serial_order import event_rows, serial_order
+from weir.ingress.connectors.registry import open_any
+from weir.plan.operators import schema
+from weir.replay.batch_programs import BatchProgram, ReplayTask, key_of
+from weir.replay.cutting import LogBatch
+from weir.replay.shadow_runs import begun_tables, log_slices, of_variant, serial_app
+from weir.replay.variants import Variant
+from weir.runtime.failed_rows import row_place
+from weir.runtime.reports import OnProgress, Progress
+from weir.shadow.comparison import cell_difference
+from weir.shadow.difference_errors import difference_error
+from weir.shadow.engine_run import saved_cells
+from weir.shadow.log_reading import ordered_events
+from weir.shadow.saved_contents import restore, saved_functions
+from weir.shadow.saved_tables import saved_rows
+from weir.shadow.serial_loop import LogEvent, SerialLoop
+from weir.shadow.stream_events import stream_events
+from weir.shadow.whole_loop import FoundAt, WholeLoop
+
+TELL_EVERY = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBatch:
+    """Says what a batch has made: its program, the tables that it began with, which part of the
+    logs it has (None: all), and the files of what it emitted and of its states, by their keys. The
+    states are as of a time, or else of the last event's."""
+
+    made: BatchProgram
+    tables: Mapping[str, str]
+    batch: LogBatch | None
+    emitted: Mapping[str, str]
+    states: Mapping[str, str]
+    as_of: int | None
+
+
+@dataclass(slots=True)
+class LoopCheck:
+    """Holds the loops of all variants; see the module's rules."""
+
+    task: ReplayTask
+    progress: OnProgress | None = None
+    events: int = 0
+    """How many events the loops have taken."""
+    _loops: dict[Variant, SerialLoop] = field(default_factory=dict)
+    _before: int = 0
+    """How many events it had taken before the batch at work."""
+
+    def check(self, written: WrittenBatch) -> None:
+        """Run the loops over a batch; ReplayDiffers if it is not what they give."""
+        if not self._loops:
+            self._begin(written)
+        self._before, last = self.events, START
+        with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
+            loops = {v: self._whole(written, v, Path(folder) / v.folder) for v in self._loops}
+            for event in self._events(written):
+                for variant, loop in loops.items():
+                    self._raise(written, loop.take(event), variant)
+                self.events, last = self.events + 1, event.vs
+                if self.progress is not None and self.events % TELL_EVERY == 0:
+                    self.progress(Progress(self.events, last, stage="the serial loop"))
+            for variant, loop in loops.items():
+                files = of_variant(variant, written.emitted)
+                self._raise(written, loop.difference(files), variant)
+        self._compare_states(written, last if written.as_of is None else written.as_of)
+
+    def _whole(self, written: WrittenBatch, variant: Variant, folder: Path) -> WholeLoop:
+        emitted = of_variant(variant, written.made.emitted)
+        folder.mkdir(parents=True, exist_ok=True)
+        shapes = {name: schema(output.node) for name, output in emitted.items()}
+        return WholeLoop(self._loops[variant], shapes, folder)
+
+    def _begin(self, written: WrittenBatch) -> None:
+        order = serial_order(self.task.app)
+        for variant in self.task.variants:
+            loop = SerialLoop(serial_app(self.task.app, variant, written.made, order))
+            begun = begun_tables(self.task.app, variant, written.made, written.tables)
+            for name, table in begun.items():
+                functions = saved_functions(table.saved)
+                restore(loop.cells, name, saved_rows(table.rows), functions)
+            self._loops[variant] = loop
+
+    # --- events ------------------------------------------------------------------------------
+
+    @property
+    def _has_streams(self) -> bool:
+        return not all(event.is_log for event in self.task.app.event_types.values())
+
+    def _events(self, written: WrittenBatch) -> Iterator[LogEvent]:
+        task, made = self.task, written.made
+        if not self._has_streams:
+            logs = log_slices(task, made, written.batch)
+            return (placed.event for placed in ordered_events(logs))
+        sources = (s for s in made.program.sources if s.name not in made.restored)
+        rows = event_rows(task.app, task.paths, task.start, task.end)
+        return iter(stream_events(rows, {s.name: open_any(s, "") for s in sources}).events)
+
+    # --- what differs ------------------------------------------------------------------------
+
+    def _compare_states(self, written: WrittenBatch, time: int) -> None:
+        """Compare the states that a batch has saved, as of a time."""
+        if not written.states:
+            return
+        for variant, loop in self._loops.items():
+            states = {}
+            for name in self.task.app.states:
+                key = key_of(variant, name)
+                if key in written.states:
+                    (saved,) = open_outputs([written.states[key]])
+                    batches = (batch for file in saved.files for batch in saved.batches(file))
+                    states[name] = saved_cells(written.made.saved[key], batches)
+            difference = cell_difference(loop, states, time)
+            if difference is not None:
+                raise difference_error(self.task.app, difference, variant=variant.label)
+
+    def _raise(self, written: WrittenBatch, found: FoundAt | None, variant: Variant) -> None:
+        """Raise the error of a difference, if there is one."""
+        if found is None:
+            return
+        difference, number = found
+        event, input = (None, "") if number is None else self._event_of(written, number)
+        raise difference_error(
+            self.task.app, difference, number=0 if number is None else number + 1, event=event,
+            input=input, at=difference.at, variant=variant.label,
+        )  # fmt: skip
+
+    def _event_of(self, written: WrittenBatch, number: int) -> tuple[LogEvent, str]:
+        """Read an event again, and say where it stands."""
+        at = number - self._before
+        if self._has_streams:
+            return next(islice(self._events(written), at, None)), ""
+        logs = log_slices(self.task, written.made, written.batch)
+        placed = next(islice(ordered_events(logs), at, None))
+        return placed.event, row_place(logs[placed.rank].partition, placed.offset)

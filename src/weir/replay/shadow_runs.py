@@ -1,0 +1,144 @@
+"""Compares a replay with the serial loop: over the first events of a batch (`weir.shadow`).
+
+Variants are compared one by one, over so many events together as one alone would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from weir.events.batch import OPEN
+from weir.files.readers import open_partition
+from weir.handlers.app import App
+from weir.handlers.declarations import State
+from weir.handlers.serial_order import event_rows, serial_order
+from weir.ingress.connectors.registry import open_any
+from weir.plan.operators import FinalState, Source, schema
+from weir.replay.batch_programs import BatchProgram, ReplayTask, key_of
+from weir.replay.cutting import BatchPart, LogBatch, LogMark, LogPosition, RankedLog
+from weir.replay.slices import slices_of
+from weir.replay.variants import Variant
+from weir.shadow.app_shadow import DEFAULT_EVENTS
+from weir.shadow.engine_run import EnginePlan
+from weir.shadow.log_reading import FirstEvents, first_events
+from weir.shadow.saved_tables import SavedTable, saved_table
+from weir.shadow.serial_loop import SerialApp
+from weir.shadow.shadow_run import SECONDS, ShadowRun
+from weir.shadow.stream_events import PartitionHead, StreamEvents, stream_events
+
+OfVariant = TypeVar("OfVariant")
+
+
+@dataclass(frozen=True, slots=True)
+class Shadowing:
+    """Says over how many events a replay is compared with the serial loop; None if nothing was
+    said."""
+
+    task: ReplayTask
+    events: int | None = None
+
+    def compare(
+        self, made: BatchProgram, tables: Mapping[str, str], batch: LogBatch | None
+    ) -> ComparedEvents:
+        """Compare the first events of a batch (None: of all logs), which begins with these tables;
+        ReplayDiffers if the engine gives another answer."""
+        if self.events == 0 or not can_be_read(made):
+            return ComparedEvents()
+        most = DEFAULT_EVENTS if self.events is None else self.events
+        first = self._first(made, batch, max(1, most // len(self.task.variants)))
+        order = serial_order(self.task.app)
+        counts = []
+        for variant in self.task.variants:
+            run = ShadowRun(
+                serial_app(self.task.app, variant, made, order), _plan(variant, made), first,
+                begun_tables(self.task.app, variant, made, tables),
+                None if self.events is not None else SECONDS, variant.label,
+            )  # fmt: skip
+            counts.append(run.compare())
+        return ComparedEvents(min(counts), first.are_all and min(counts) == len(first.events))
+
+    def _first(
+        self, made: BatchProgram, batch: LogBatch | None, most: int
+    ) -> FirstEvents | StreamEvents:
+        task = self.task
+        if all(event.is_log for event in task.app.event_types.values()):
+            return first_events(log_slices(task, made, batch), most)
+        sources = [s for s in made.program.sources if s.name not in made.restored]
+        rows = event_rows(task.app, task.paths, task.start, task.end)
+        opened = {s.name: [PartitionHead(p, most) for p in open_any(s, "")] for s in sources}
+        return stream_events(rows, opened)
+
+
+def can_be_read(made: BatchProgram) -> bool:
+    """Tell whether this process can read all events: those of a DataFrame only Spark can."""
+    return all(source.has_origins for source in made.program.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedEvents:
+    """Says how many events agree, and whether these are all that there are."""
+
+    count: int = 0
+    are_all: bool = False
+
+
+def log_slices(task: ReplayTask, made: BatchProgram, batch: LogBatch | None) -> list[RankedLog]:
+    """Open the logs with all their columns, by rank: what a batch has of them (None: all)."""
+    logs = [
+        RankedLog(source, number, partition)
+        for source in made.program.sources
+        if source.name in task.paths
+        for number, partition in enumerate(open_any(source, ""))
+    ]
+    slices = slices_of(batch or _whole(task, len(logs)), logs)
+    return [RankedLog(log.source, log.number, s) for log, s in zip(logs, slices, strict=True)]
+
+
+def _whole(task: ReplayTask, count: int) -> LogBatch:
+    after = None if task.start is None else LogPosition(task.start, -1, -1)
+    upto = None if task.end is None else LogPosition(task.end, -1, -1)
+    parts = (BatchPart(LogMark(), OPEN),) * count
+    return LogBatch(after, upto, 0, 0, parts)
+
+
+def serial_app(
+    app: App, variant: Variant, made: BatchProgram, order: Mapping[str, Sequence[str]]
+) -> SerialApp:
+    """Return what the loop needs of a variant; the types of keys and of what is emitted are those
+    that the engine has found."""
+    saved = of_variant(variant, made.saved)
+    emitted = {n: schema(o.node).columns for n, o in of_variant(variant, made.emitted).items()}
+    states = {name: _with_keys(state, saved.get(name)) for name, state in app.states.items()}
+    return SerialApp(app, order, states, emitted, variant.values)
+
+
+def _with_keys(state: State, saved: FinalState | None) -> State:
+    return state if saved is None else replace(state, keys=saved.state.keys)
+
+
+def _plan(variant: Variant, made: BatchProgram) -> EnginePlan:
+    emitted = {n: output.node for n, output in of_variant(variant, made.emitted).items()}
+    return EnginePlan(emitted, of_variant(variant, made.saved) if made.hands_on else None)
+
+
+def of_variant(variant: Variant, by_key: Mapping[str, OfVariant]) -> dict[str, OfVariant]:
+    """Return what a variant has, by name."""
+    before = key_of(variant, "")
+    return {k.removeprefix(before): f for k, f in by_key.items() if k.startswith(before)}
+
+
+def begun_tables(
+    app: App, variant: Variant, made: BatchProgram, tables: Mapping[str, str]
+) -> dict[str, SavedTable]:
+    """Read the tables that a variant begins with, by state. Variants may share one."""
+    sources: dict[str, Source] = {tables[key]: s for s, key in made.restored.values()}
+    found = {}
+    for name in app.states:
+        key = key_of(variant, name)
+        if made.restored and key in tables:
+            source = sources[tables[key]]
+            opened = open_partition(source, tables[key])
+            found[name] = saved_table(name, source, made.saved[key], opened)
+    return found

@@ -1,0 +1,156 @@
+"""Compares what the serial loop and the engine have made of the same events.
+
+Rules
+1. Emitted rows are compared stream by stream, in order: lifetimes and values, which are equal as
+   keys are (−0 = 0, NaN = NaN).
+2. States are compared cell by cell, as of the time of the last event: what a read then sees, the
+   exact sum, and the times of merges. Of a window the merges are compared too, but for functions:
+   the engine may have another form of those.
+3. Of several differences one is told: of emits before states, of the earliest row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from weir.handlers.running import running_with
+from weir.plan.operators import schema
+from weir.shadow.engine_run import EnginePlan, EngineResult, EngineRow
+from weir.shadow.saved_contents import CellContent, SavedCells, contents, restore
+from weir.shadow.serial_cells import CellKey, SerialCells, same_as_key
+from weir.shadow.serial_loop import HandlerLine, LoopResult, LoopRow, SerialLoop
+
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class SerialDifference:
+    """A `SerialDifference` says where the two differ, and what each has there."""
+
+    what: str
+    loop: str
+    engine: str
+    at: HandlerLine | None = None
+    """The line that emitted the loop's row."""
+    cell: tuple[str, CellKey] | None = None
+    """The state and the key, if it is a cell."""
+
+
+def first_difference(
+    loop: LoopResult, plan: EnginePlan, engine: EngineResult, time: int
+) -> SerialDifference | None:
+    """Return how the engine differs from the loop; None if it does not. `time` is that of the last
+    event."""
+    if engine.failed is not None:
+        return SerialDifference("", "goes on", f"fails: {engine.failed}")
+    found = []
+    for name in {**loop.rows, **engine.rows}:
+        ours, theirs = loop.rows.get(name, []), engine.rows.get(name, [])
+        if (different := _first_row(ours, theirs)) is not None:
+            vs = min(different.vs, default=time)
+            found.append((vs, name, different))
+    if found:
+        _, name, different = min(found, key=lambda one: one[0])
+        node = plan.emitted.get(name)
+        return different.told(name, () if node is None else schema(node).names)
+    if engine.states is None:
+        return None
+    return cell_difference(loop.loop, engine.states, time, plan.unseen)
+
+
+# --- emitted rows ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _DifferentRows:
+    """Holds the first rows of a stream that differ; None: there is no such row."""
+
+    loop: LoopRow | None
+    engine: EngineRow | None
+    is_order: bool
+    """Whether each of them comes elsewhere on the other side, so that only the order differs."""
+
+    @property
+    def vs(self) -> list[int]:
+        loop = [] if self.loop is None else [self.loop.vs]
+        return loop if self.engine is None else [*loop, self.engine[0]]
+
+    def told(self, name: str, columns: Sequence[str]) -> SerialDifference:
+        what = f"the order of `{name}`" if self.is_order else f"`{name}`"
+        row = self.loop
+        loop = NOTHING if row is None else _shown((row.vs, row.ve, row.values), columns)
+        engine = NOTHING if self.engine is None else _shown(self.engine, columns)
+        return SerialDifference(what, loop, engine, None if row is None else row.at)
+
+
+def _first_row(loop: Sequence[LoopRow], engine: Sequence[EngineRow]) -> _DifferentRows | None:
+    ours = [_comparable((row.vs, row.ve, row.values)) for row in loop]
+    theirs = [_comparable(row) for row in engine]
+    for at, (one, other) in enumerate(zip_longest(ours, theirs)):
+        if one != other:
+            return _DifferentRows(
+                loop[at] if at < len(loop) else None, engine[at] if at < len(engine) else None,
+                one in theirs[at:] and other in ours[at:],
+            )  # fmt: skip
+    return None
+
+
+def _comparable(row: EngineRow) -> tuple[object, ...]:
+    vs, ve, values = row
+    return vs, ve, same_as_key(values)
+
+
+def _shown(row: EngineRow, columns: Sequence[str]) -> str:
+    vs, ve, values = row
+    names = columns or [f"column {n + 1}" for n in range(len(values))]
+    return str({"vs": vs, "ve": ve, **dict(zip(names, values, strict=True))})
+
+
+# --- states ----------------------------------------------------------------------------------
+
+
+def cell_difference(
+    loop: SerialLoop,
+    states: Mapping[str, SavedCells],
+    time: int,
+    unseen: Collection[str] = (),
+) -> SerialDifference | None:
+    """Return how the cells that the engine has saved differ from the loop's, as of a time; None if
+    they do not. States that are `unseen` are not compared."""
+    theirs = SerialCells(loop.cells.states)
+    with running_with(loop):  # functions in windows may read
+        for name in (name for name in theirs.states if name not in unseen):
+            if name in states:
+                restore(theirs, name, *states[name])
+            one, other = contents(loop.cells, name, time), contents(theirs, name, time)
+            for key in {**one, **other}:
+                if not _is_same(one.get(key), other.get(key)):
+                    what = f"the state `{name}` of {_shown_key(key)}"
+                    told = _shown_cell(one.get(key)), _shown_cell(other.get(key))
+                    return SerialDifference(what, *told, cell=(name, key))
+    return None
+
+
+def _is_same(one: CellContent | None, other: CellContent | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    if same_as_key(one.value) != same_as_key(other.value) or len(one.steps) != len(other.steps):
+        return False
+    return all(
+        time == t and (kind != k or kind == "call" or args == a)
+        for (time, kind, args), (t, k, a) in zip(one.steps, other.steps, strict=True)
+    )
+
+
+def _shown_key(key: CellKey) -> str:
+    return repr(key[0]) if len(key) == 1 else repr(key)
+
+
+def _shown_cell(cell: CellContent | None) -> str:
+    if cell is None:
+        return "no merge into it"
+    times = [time for time, _, _ in cell.steps]
+    last = f"merged into last at {times[-1]}"
+    return f"{cell.value!r}, {last}" if len(times) == 1 else f"{cell.value!r}, of merges at {times}"

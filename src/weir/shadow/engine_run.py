@@ -1,0 +1,96 @@
+"""Runs the engine over the first events of logs: what it emits, in order, and its states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from weir.errors import WeirError
+from weir.events.batch import OPEN, Batch
+from weir.events.python_lists import python_list
+from weir.kernels.expressions.evaluation import shown_value
+from weir.local.runner import LocalRun
+from weir.plan.operators import FinalState, Node, Number, schema
+from weir.plan.program import Output
+from weir.runtime.partitions import Partitions
+from weir.runtime.programs import program_of
+from weir.shadow.saved_contents import SavedCells, saved_functions
+
+EngineRow: TypeAlias = tuple[int, "int | None", tuple[object, ...]]
+"""The start and the end (None: open) of a row, and its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePlan:
+    """An `EnginePlan` is what an app compiles to: its emitted streams and, where tables can hold
+    them, the states behind them. `unseen` are states that merge what is not read here."""
+
+    emitted: Mapping[str, Node]
+    states: Mapping[str, FinalState] | None
+    unseen: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineResult:
+    """An `EngineResult` is what the engine has done: rows by stream in order, saved cells by state
+    with the functions that they name (None: nobody knows them), or why it failed."""
+
+    rows: dict[str, list[EngineRow]] = field(default_factory=dict)
+    states: dict[str, SavedCells] | None = None
+    failed: WeirError | None = None
+
+
+def run_engine(plan: EnginePlan, partitions: Partitions) -> EngineResult:
+    """Run the engine in this process."""
+    # Who numbers rows sees them in order.
+    nodes: list[Node] = [Number(node) for node in plan.emitted.values()]
+    nodes += (plan.states or {}).values()
+    batches: list[list[Batch]] = [[] for _ in nodes]
+    program = program_of([Output(str(n), node, "") for n, node in enumerate(nodes)])
+    try:
+        LocalRun(program, partitions, [kept_in(came) for came in batches]).run()
+    except WeirError as error:
+        return EngineResult(failed=error)
+    found = dict(zip(plan.emitted, batches, strict=False))
+    rows = {name: [row for b in came for row in engine_rows(b)] for name, came in found.items()}
+    if plan.states is None:
+        return EngineResult(rows)
+    kept = zip(plan.states.items(), batches[len(plan.emitted) :], strict=True)
+    return EngineResult(rows, {name: saved_cells(node, came) for (name, node), came in kept})
+
+
+def engine_rows(batch: Batch) -> list[EngineRow]:
+    """Return the rows of a batch as the loop has its own."""
+    ends = [None if ve == OPEN else ve for ve in batch.ve.tolist()]
+    return list(zip(batch.vs.tolist(), ends, _tuples(batch), strict=True))
+
+
+def _tuples(batch: Batch) -> list[tuple[object, ...]]:
+    columns = [_python(column) for column in batch.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
+
+
+def saved_cells(node: FinalState, batches: Iterable[Batch]) -> SavedCells:
+    """Return the cells of a final state, which came in batches, as the loop has its own."""
+    names = schema(node).names
+    rows = [
+        (vs, dict(zip(names, values, strict=True)))
+        for batch in batches
+        for vs, values in zip(batch.vs.tolist(), _tuples(batch), strict=True)
+    ]
+    return rows, saved_functions(node)
+
+
+def kept_in(batches: list[Batch]) -> Callable[[int, Batch], None]:
+    """Make a function that keeps the rows of an output."""
+    return lambda _, rows: batches.append(rows)
+
+
+def _python(column: pa.Array) -> list[object]:
+    try:
+        return python_list(column)
+    except (ValueError, OverflowError):  # a time beyond the year 9999, which no loop can give
+        return [shown_value(value) for value in column]

@@ -1,0 +1,203 @@
+"""Reads the events of logs in log order, for the serial loop, and holds the first of them.
+
+Rules
+1. Log order is (vs, rank, offset); the *rank* numbers the partitions of all logs, by event type and
+   then by partition. An ingress judges the rows, as in any run: what is late or bad is no event.
+2. Events are given when no partition can have an earlier one. Memory is bounded by some chunks of
+   each partition, and by how far `delay` lets logs lag.
+3. `FirstEvents` are held in memory: the engine can be run over any number of them, as over
+   partitions that end there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.batch import OPEN, START, Batch, concat_batches, empty_batch
+from weir.files.chunks import CHUNK_ROWS, Chunk, PartitionSlice, SourcePartition
+from weir.ingress.ingress import Ingress
+from weir.kernels.expressions.evaluation import RowFailure
+from weir.kernels.expressions.user_calls import python_values
+from weir.plan.operators import Source, schema
+from weir.runtime.failed_rows import row_place
+from weir.runtime.partitions import Partitions
+from weir.shadow.serial_loop import LogEvent
+
+
+class LogPartition(Protocol):
+    """Is one partition of a log; `number` is its number within the source."""
+
+    @property
+    def source(self) -> Source: ...
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def partition(self) -> SourcePartition: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedEvent:
+    """A `PlacedEvent` is an event with the rank of its partition and its offset there."""
+
+    event: LogEvent
+    rank: int
+    offset: int
+
+
+def ordered_events(logs: Sequence[LogPartition], size: int = CHUNK_ROWS) -> Iterator[PlacedEvent]:
+    """Give all events of logs in log order; chunks of so many rows are read. PlanError for an event
+    with a value that Python does not have."""
+    for group in _groups([_PartCursor(log, size) for log in logs]):
+        yield from _sorted_events(logs, group)
+
+
+def _groups(cursors: Sequence[_PartCursor]) -> Iterator[list[Batch]]:
+    """Give groups of events, by rank: all of a group are before all of the next ones."""
+    while waiting := [cursor for cursor in cursors if cursor.now < OPEN]:
+        # The partition that is furthest behind holds the others back: it goes first.
+        min(waiting, key=lambda cursor: cursor.now).step()
+        bound = min(cursor.now for cursor in cursors)
+        group = [cursor.released(bound) for cursor in cursors]
+        if any(len(batch) for batch in group):
+            yield group
+
+
+class _PartCursor:
+    """Reads one partition, and holds what others keep back."""
+
+    def __init__(self, log: LogPartition, size: int) -> None:
+        self.now = START
+        """What the partition has reached; OPEN at its end."""
+        self._ingress = Ingress(log.source, log.number, log.partition.name)
+        self._chunks = iter(log.partition.chunks(size))
+        self._held = self._none = empty_batch(schema(log.source).types, origins=2)
+
+    def step(self) -> None:
+        """Read a chunk, or note the end."""
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            self.now = OPEN
+            return
+        admitted = self._ingress.feed(chunk)
+        self.now = admitted.cti
+        self._held = concat_batches([self._held, admitted.batch])
+
+    def released(self, bound: int) -> Batch:
+        """Hand out the events before a time."""
+        before = self._held.vs < bound
+        if not before.any():
+            return self._none
+        found, self._held = self._held.take(before), self._held.take(~before)
+        return found
+
+
+def _sorted_events(logs: Sequence[LogPartition], group: Sequence[Batch]) -> Iterator[PlacedEvent]:
+    vs = np.concatenate([batch.vs for batch in group])
+    offsets = np.concatenate([batch.origin[1] for batch in group])
+    ranks = np.repeat(np.arange(len(group)), [len(batch) for batch in group])
+    rows = np.concatenate([np.arange(len(batch)) for batch in group])
+    values = [_values(log, batch) for log, batch in zip(logs, group, strict=True)]
+    for at in np.lexsort((offsets, ranks, vs)).tolist():
+        rank, row = int(ranks[at]), int(rows[at])
+        ve = int(group[rank].ve[row])
+        event = LogEvent(
+            logs[rank].source.name, int(vs[at]), None if ve == OPEN else ve, values[rank][row]
+        )
+        yield PlacedEvent(event, rank, int(offsets[at]))
+
+
+def _values(log: LogPartition, batch: Batch) -> list[tuple[object, ...]]:
+    try:
+        columns = [python_values(column) for column in batch.columns]
+    except RowFailure as failure:
+        row = int(batch.origin[1][failure.row]) + 1
+        raise PlanError(
+            f"the serial loop cannot take row {row} of {log.partition.name}: {failure.why}"
+        ) from None
+    return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
+
+
+# --- the first events ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FirstEvents:
+    """`FirstEvents` are the first events of logs, in log order, with all that an engine reads."""
+
+    logs: Sequence[LogPartition]
+    placed: Sequence[PlacedEvent]
+    are_all: bool
+    """Whether the logs have no more."""
+    can_be_cut = True
+
+    @property
+    def events(self) -> list[LogEvent]:
+        return [placed.event for placed in self.placed]
+
+    def place(self, number: int) -> str:
+        """Say where an event stands: in which file, and on which line."""
+        placed = self.placed[number]
+        return row_place(self.logs[placed.rank].partition, placed.offset)
+
+    def partitions(self, count: int) -> Partitions:
+        """Return the partitions that have the first so many events and no more."""
+        found: dict[str, list[SourcePartition]] = {}
+        for rank, log in enumerate(self.logs):
+            mine = [p for p in self.placed[:count] if p.rank == rank]
+            mine.sort(key=lambda placed: placed.offset)
+            found.setdefault(log.source.name, []).append(HeldRows(log, mine))
+        return found
+
+
+def first_events(logs: Sequence[LogPartition], most: int) -> FirstEvents:
+    """Read the first events of logs, `most` at most."""
+    reading = ordered_events(logs, max(1, min(CHUNK_ROWS, most)))
+    placed: list[PlacedEvent] = []
+    for event in reading:
+        if len(placed) == most:
+            return FirstEvents(logs, placed, are_all=False)
+        placed.append(event)
+    return FirstEvents(logs, placed, are_all=True)
+
+
+class HeldRows:
+    """Is a partition of events that were admitted before; see `FirstEvents.partitions`."""
+
+    def __init__(self, log: LogPartition, placed: Iterable[PlacedEvent]) -> None:
+        self._log, self._placed = log, list(placed)
+
+    @property
+    def name(self) -> str:
+        return self._log.partition.name
+
+    @property
+    def size(self) -> int:
+        return len(self._placed)
+
+    @property
+    def whole(self) -> SourcePartition:
+        partition = self._log.partition
+        return partition.whole if isinstance(partition, PartitionSlice) else partition
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        placed = [p for p in self._placed if p.offset >= start]
+        if not placed:
+            return
+        offsets = np.array([p.offset for p in placed], dtype=np.int64)
+        arrays = {"$offset": pa.array(offsets)}  # there may be no other column
+        for i, (name, dtype) in enumerate(schema(self._log.source).columns):
+            arrays[name] = pa.array([p.event.values[i] for p in placed], dtype)
+        vs = np.array([p.event.vs for p in placed], dtype=np.int64)
+        ends = [OPEN if p.event.ve is None else p.event.ve for p in placed]
+        yield Chunk(
+            pa.RecordBatch.from_pydict(arrays), offsets, int(offsets[-1]) + 1,
+            read=len(placed), judged=(vs, np.array(ends, dtype=np.int64)),
+        )  # fmt: skip

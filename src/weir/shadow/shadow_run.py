@@ -1,0 +1,147 @@
+"""A shadow run: the serial loop over the first events of logs, and the engine over the same.
+
+Rules
+1. The loop goes first. Where it has used up its time, the comparison ends at the event that it has
+   reached; the engine gets the events up to there.
+2. Where the loop fails at an event, the engine must fail too when it gets that event, and must not
+   before.
+3. A difference is narrowed down to the first event with which the two differ, by running both over
+   fewer events.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from weir.errors import ReplayDiffers
+from weir.events.batch import START
+from weir.runtime.partitions import Partitions
+from weir.shadow.comparison import SerialDifference, first_difference
+from weir.shadow.difference_errors import difference_error
+from weir.shadow.engine_run import EnginePlan, EngineResult, run_engine
+from weir.shadow.saved_tables import SavedTable, TouchedCells
+from weir.shadow.serial_loop import (
+    HandlerLine,
+    LogEvent,
+    LoopFailed,
+    LoopResult,
+    SerialApp,
+    SerialLoop,
+    run_loop,
+)
+
+SECONDS = 1.0
+"""How long the loop of one comparison may take, unless it is said how many events it takes."""
+
+
+class ShadowEvents(Protocol):
+    """Holds the events of a comparison, which both sides get."""
+
+    @property
+    def events(self) -> Sequence[LogEvent]: ...
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether the engine can be run over fewer of them."""
+        ...
+
+    def partitions(self, count: int) -> Partitions:
+        """Return what an engine reads that gets the first so many events."""
+        ...
+
+    def place(self, number: int) -> str:
+        """Say where an event stands, if that is known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowRun:
+    """Holds both sides of a comparison; see the module's rules."""
+
+    serial: SerialApp
+    plan: EnginePlan
+    first: ShadowEvents
+    tables: Mapping[str, SavedTable] = field(default_factory=dict)
+    """The saved states that both begin with."""
+    seconds: float | None = SECONDS
+    variant: str = ""
+
+    def compare(self) -> int:
+        """Run both, and return over how many events they agree; ReplayDiffers if they do not."""
+        limit = self.seconds if self.first.can_be_cut else None
+        loop, touched = self._loop(len(self.first.events), limit)
+        failed, count = loop.failed, loop.events
+        if failed is not None:
+            self._check_fails(failed, self._engine(count + 1, touched))
+            if not self.first.can_be_cut:
+                return count
+            loop, touched = self._loop(count)  # without what the failing event has done
+        difference = self._difference(loop, self._engine(count, touched), count)
+        if difference is not None:
+            raise self._narrowed(difference, count)
+        return count
+
+    # --- both sides --------------------------------------------------------------------------
+
+    def _loop(self, count: int, seconds: float | None = None) -> tuple[LoopResult, TouchedCells]:
+        touched, loop = TouchedCells(self.tables), SerialLoop(self.serial)
+        touched.restoring(loop.cells)
+        end = None if seconds is None else time.monotonic() + seconds
+        events = self.first.events[:count]
+        return run_loop(loop, events, lambda: end is None or time.monotonic() < end), touched
+
+    def _engine(self, count: int, touched: TouchedCells) -> EngineResult:
+        return run_engine(self.plan, {**self.first.partitions(count), **touched.partitions})
+
+    def _difference(
+        self, loop: LoopResult, engine: EngineResult, count: int
+    ) -> SerialDifference | None:
+        now = self.first.events[count - 1].vs if count else START
+        return first_difference(loop, self.plan, engine, now)
+
+    # --- what differs ------------------------------------------------------------------------
+
+    def _narrowed(self, difference: SerialDifference, count: int) -> ReplayDiffers:
+        """Find the first event with which the two differ; over `count` events they do."""
+        if not self.first.can_be_cut:
+            return self._error(difference, 0, difference.at)
+        low = 0
+        while count - low > 1:
+            middle = (low + count) // 2
+            loop, touched = self._loop(middle)
+            found = self._difference(loop, self._engine(middle, touched), middle)
+            if found is None:
+                low = middle
+            else:
+                count, difference = middle, found
+        merged = self._loop(count)[0].loop.merged
+        at = next((at for *cell, at in merged if tuple(cell) == difference.cell), None)
+        return self._error(difference, count, difference.at or at)
+
+    def _check_fails(self, failed: LoopFailed, engine: EngineResult) -> None:
+        if engine.failed is None:
+            told = SerialDifference("", f"fails: {failed.cause}", "goes on")
+            number = failed.event + 1 if self.first.can_be_cut else 0
+            raise self._error(told, number, failed.at)
+
+    def _error(
+        self, difference: SerialDifference, number: int, at: HandlerLine | None
+    ) -> ReplayDiffers:
+        """Make the error of a difference at an event; they count from 1, and 0 is unknown. Where
+        no line has done anything, it names the first handler of the event."""
+        event = self.first.events[number - 1] if number else None
+        return difference_error(
+            self.serial.app, difference, number=number, event=event,
+            input=self.first.place(number - 1) if number else "",
+            at=at if at is not None or event is None else self._first_handler(event),
+            variant=self.variant,
+        )  # fmt: skip
+
+    def _first_handler(self, event: LogEvent) -> HandlerLine | None:
+        for name in self.serial.handlers.get(event.type, ()):
+            code = self.serial.app.handlers[name].function.__code__
+            return HandlerLine(name, code.co_filename, code.co_firstlineno)
+        return None

@@ -1,0 +1,75 @@
+"""The events of an app whose event types are streams of a program: the first rows of its sources
+are read, and what the streams make of them are the events.
+
+Both sides of a comparison get what comes of these rows alone. So the events need not be the first
+of a longer run (a window that is cut short is another row), but they are events all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from weir.events.batch import Batch
+from weir.files.chunks import CHUNK_ROWS, Chunk, SourcePartition
+from weir.local.runner import LocalRun
+from weir.plan.operators import Node, Number
+from weir.plan.program import Output
+from weir.runtime.partitions import Partitions
+from weir.runtime.programs import program_of
+from weir.shadow.engine_run import engine_rows, kept_in
+from weir.shadow.serial_loop import LogEvent
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvents:
+    """Holds the events of streams over some rows of their sources; see `ShadowEvents`."""
+
+    events: Sequence[LogEvent]
+    sources: Partitions
+    can_be_cut = False
+    are_all = False
+
+    def partitions(self, count: int) -> Partitions:
+        assert count == len(self.events), "what streams give cannot be cut"
+        return self.sources
+
+    def place(self, number: int) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionHead:
+    """Is a partition of which only the first rows are read, `most` or fewer."""
+
+    whole: SourcePartition
+    most: int
+
+    @property
+    def name(self) -> str:
+        return self.whole.name
+
+    @property
+    def size(self) -> int:
+        return self.whole.size
+
+    def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
+        return islice(self.whole.chunks(min(size, self.most), start), 1)
+
+
+def stream_events(rows: Mapping[str, Node], sources: Partitions) -> StreamEvents:
+    """Run the streams of event types, which are in order of declaration, over these rows."""
+    # Who numbers rows sees them in order.
+    outputs = [Output(name, Number(node), "") for name, node in rows.items()]
+    program = program_of(outputs)
+    batches: list[list[Batch]] = [[] for _ in outputs]
+    LocalRun(program, sources, [kept_in(came) for came in batches]).run()
+    events = [
+        LogEvent(name, vs, ve, values)
+        for name, came in zip(rows, batches, strict=True)
+        for batch in came
+        for vs, ve, values in engine_rows(batch)
+    ]
+    # Sorting is stable: at one time, event types stay in order of declaration.
+    return StreamEvents(sorted(events, key=lambda event: event.vs), sources)
