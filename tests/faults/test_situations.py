@@ -61,6 +61,25 @@ def test_a_job_that_is_stopped_goes_on_where_it_was(stop_at: float) -> None:
     assert stopped
 
 
+@pytest.mark.parametrize("held_until", [0.5, 4.0])
+def test_nothing_is_committed_while_sinks_are_held(held_until: float) -> None:
+    committed = 0
+    for seed in range(8):
+        faults = Faults() if seed % 2 else None
+        result = run_seed(seed, wish=Wish(faults=faults, held_until=held_until))
+        assert result.passed, told(result)
+        committed += "commit" in result.steps
+    assert committed == 8
+
+
+def test_a_job_whose_sinks_are_held_can_be_stopped() -> None:
+    for seed in range(4):
+        wish = Wish(faults=Faults(), held_until=6.0, stop_at=0.3)
+        result = run_seed(seed, wish=wish)
+        assert result.passed, told(result)
+        assert any("the job is resumed" in line for line in result.log)
+
+
 # --- conformance cases ---------------------------------------------------------------------------
 
 

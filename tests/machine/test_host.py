@@ -406,6 +406,37 @@ def test_a_commit_is_its_rows_and_then_the_commit() -> None:
     assert host.report().vertices[0].status == "done"
 
 
+def test_a_sink_that_is_held_neither_steps_nor_commits() -> None:
+    host = new_host()
+    inputs = elsewhere("1.0/0.0", "h2")
+    obey(host, order("sink.0", 7, inputs=inputs), held=True)
+    commands = host.handle(Loaded(commit_key("sink.0", 0), None), 0.0)
+    connection = next(c.connection for c in commands if isinstance(c, Connect))
+    host.handle(Arrived("sink.0", 0, connection, Entry(0, entry(0, 3).rows, OPEN)), 0.0)
+    assert puts(work(host, 60.0)) == []
+    (told,) = host.report().vertices
+    assert (told.inputs, told.status) == ((0,), "running")
+    obey(host, order("sink.0", 7, inputs=inputs), number=2, held=False)
+    assert len(puts(work(host, 60.0))) == 1
+    assert host.report().vertices[0].inputs == (3,)
+
+
+def test_one_that_is_held_has_nothing_to_keep_when_the_job_stops() -> None:
+    host = new_host()
+    obey(host, order("sink.0", 7), held=True, checkpoint=1)
+    host.handle(Loaded(commit_key("sink.0", 0), None), 0.0)
+    assert puts(work(host, 60.0)) == []
+    assert host.report().vertices[0].kept == 1
+
+
+def test_only_sinks_are_held() -> None:
+    host = new_host()
+    obey(host, order("0.0"), held=True)
+    host.handle(ChunkRead("0.0", 1, entry(0, 3)), 0.0)  # type: ignore[arg-type]
+    work(host)
+    assert host.report().vertices[0].outputs == (3,)
+
+
 def other_commit(incarnation: int, inputs: int) -> bytes:
     made = Commit(0, incarnation, ObjectRef("parts/x"), inputs, (inputs,), "0" * 32, inputs)
     return encode_record(commit_key("sink.0", 0), made)

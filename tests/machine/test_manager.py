@@ -785,6 +785,23 @@ def test_it_is_not_finished_while_one_sink_is_not() -> None:
     assert EndJob() in job.tick(2.0)
 
 
+def test_sinks_are_held_until_they_are_released() -> None:
+    job = Job()
+    job.machine.held = True
+    job.tick(0.0)
+    orders = job.report("h1")
+    assert orders is not None and orders.held
+    job.machine.release("it is right", 0.1)
+    orders = job.report("h1")
+    assert orders is not None and not orders.held
+    assert job.machine.story[-1].what == "it is right"
+
+
+def test_sinks_are_not_held_unless_it_is_said() -> None:
+    orders = running().report("h1")
+    assert orders is not None and not orders.held
+
+
 def test_a_stop_waits_for_a_checkpoint_of_every_vertex_taken_after_it() -> None:
     job = running()
     early = [job.says(v, checkpoints=(checkpoint(v, 0, 1, 0),)) for v in ("0.0", "1.0")]

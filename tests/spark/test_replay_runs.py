@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 import weir
 from small_app import APP, rows, spam, write
 from weir.handlers.loading import load_app
+from weir.kernels.expressions.evaluator import PYTHON_BUILDERS
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -104,3 +106,45 @@ def test_a_live_run_that_is_killed_and_resumed(spark: SparkSession, tmp_path: Pa
     assert [o.digest for o in done.outputs] == [o.digest for o in replayed.outputs]
     wanted = (tmp_path / "replayed/spam.parquet").read_bytes()
     assert (tmp_path / "live/spam.parquet").read_bytes() == wanted
+
+
+def test_a_wrong_answer_is_found_before_anything_is_committed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine in the driver is wrong, so both runners end before their workers have done a
+    thing that counts."""
+    builders: Any = PYTHON_BUILDERS
+    monkeypatch.setitem(builders, "py_gt", builders["py_lt"])
+    (tmp_path / "app.py").write_text(APP, "utf-8")
+    app = load_app(tmp_path / "app.py")
+    log = write(tmp_path / "m.jsonl", rows(50))
+    with pytest.raises(weir.ReplayDiffers, match="judge"):
+        app.replay(logs={"message": str(log)}, out=tmp_path / "out", runner="offline", spark=spark)
+    assert not (tmp_path / "out" / "spam.parquet").exists()
+    grows = tmp_path / "grows.jsonl"
+    program = app.program(logs={"message": f"tail://{grows}"}, out=str(tmp_path / "live"))
+
+    def watch(progress: weir.Progress) -> None:
+        """Let the first events come when the job is there."""
+        if progress.stage == "running" and not grows.exists():
+            write(grows, rows(50))
+            Path(f"{grows}.end").touch()
+
+    store = tmp_path / "store"
+    with pytest.raises(weir.ReplayDiffers):
+        weir.run_live(program, store, spark, hosts=1, progress=watch)
+    assert weir.read_committed(str(store), "spam").table.num_rows == 0
+    assert not list(store.glob("**/commits/**/0*"))
+    monkeypatch.undo()
+    done = weir.run_live(program, store, spark, hosts=1, resume=True)
+    assert done is not None and done.outputs[0].rows == len(spam(rows(50)))
+
+
+def test_a_check_offline_runs_the_serial_loop(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP, "utf-8")
+    app = load_app(tmp_path / "app.py")
+    log = write(tmp_path / "m.jsonl", rows(3000))
+    report = app.replay(
+        logs={"message": str(log)}, out=tmp_path / "out", runner="offline", spark=spark, check=True
+    )
+    assert (report.events, report.shadow) == (3000, 3000)

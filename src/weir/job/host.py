@@ -15,7 +15,8 @@ Rules
    stored.
 5. An answer of the store goes to the instance that asked (`requests.py`), never to its successor.
    A request that failed is repeated; until it succeeds the host reports that it is in trouble.
-6. The host notes what it is about to do before it does it (`poison.py`). With every report it tells
+6. While orders say so (`Orders.held`), sinks neither step nor commit: nothing leaves the job yet.
+7. The host notes what it is about to do before it does it (`poison.py`). With every report it tells
    of the deaths of hosts that ran in this slot before.
 """
 
@@ -197,6 +198,7 @@ class Host:
         self._link_inputs(now)
         for running in self._running.values():
             running.asked, running.record = orders.checkpoint, orders.record
+            running.held = orders.held and running.spec.kind == "sink"
 
     def _begin(self, order: VertexOrder, now: float) -> None:
         """Begin a new instance, which may have to load its checkpoint first."""
@@ -303,7 +305,9 @@ class Host:
 
     def _step(self, running: Running) -> bool:
         instance = running.instance
-        if instance is None or running.status != "running" or self._held_by(instance):
+        if instance is None or running.status != "running" or running.held:
+            return False
+        if self._held_by(instance):
             return False
         if any(stream.doubt is not None for stream in instance.streams.values()):
             return False  # it fails as soon as the store tells the row

@@ -19,6 +19,7 @@ Rules
    is stored in between (`mourning.py`).
 8. A host that is at a long step gives signs of life, and is not lost. A step that takes longer than
    `step_limit`, if there is one, ends the job.
+9. The sinks of a job that begins `held` wait until they are released: nothing is committed before.
 """
 
 from __future__ import annotations
@@ -83,10 +84,11 @@ class Manager:
         name: str,
         titles: Mapping[str, str] | None = None,
         holds: Mapping[int, int] | None = None,
+        held: bool = False,
     ) -> None:
         """`ledger` is the last record (a new one for a new job); no two managers of a job may
         ever have the same `name`. `titles` say what vertices do, for messages; `holds` is for
-        `Delays`."""
+        `Delays`; `held` is that of rule 9."""
         self.topology, self.ledger, self.settings = topology, ledger, settings
         self._strategies = strategies
         self._mourning = Mourning(ledger, titles or {}, settings.deaths)
@@ -108,6 +110,7 @@ class Manager:
         self._orders = 0  # the number of the last orders
         self._spoiled: set[str] = set()
         """Objects that could not be read; other instances of a vertex may still report them."""
+        self.held = held  # whether sinks wait, by rule 9
         self._stop_asked: float | None = None  # when the user asked the job to stop
         self._ended: EndJob | None = None
         """How the job ends, once its last record is durable."""
@@ -183,6 +186,11 @@ class Manager:
         if self._stop_asked is None:
             self._stop_asked = now
             self._tell("", "asked to stop", now, "end")
+
+    def release(self, why: str, now: float) -> None:
+        """Let the sinks go on, by rule 9; the story says why."""
+        self.held = False
+        self._tell("", why, now, "manager")
 
     def _drained(self) -> list[ManagerCommand]:
         out, self._out = self._out, []
@@ -313,6 +321,7 @@ class Manager:
             self.ledger.epoch, self._orders, session,
             self._placements.orders(session, self.hosts, self._records.collected),
             checkpoint=0 if self._stop_asked is None else 1, record=self._records.number,
+            held=self.held,
         )  # fmt: skip
 
     def _stop_order(self, session: str) -> Orders:

@@ -202,6 +202,8 @@ class Orders(msgspec.Struct, frozen=True):
     """Whether the job is over."""
     record: int = -1
     """The number of the manager's newest durable record."""
+    held: bool = False
+    """Whether sinks wait: they neither hand rows on nor commit them yet."""
 
 
 decode_report = msgspec.msgpack.Decoder(Report).decode

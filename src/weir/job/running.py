@@ -65,6 +65,8 @@ class Running:
         """The last request for a checkpoint of all instances; see `Orders.checkpoint`."""
         self.record = -1
         """The newest durable record; see `Orders.record`."""
+        self.held = False
+        """Whether it is a sink that waits; see `Orders.held`."""
         self._kept = self._saving_for = 0
         """The last such request that is done, and the one that the checkpoint under way is for."""
         self._strategy, self._make, self._settings = strategy, make, settings
@@ -165,6 +167,9 @@ class Running:
     def keep(self, now: float) -> Sequence[Put | Get]:
         """Begin a checkpoint or a commit, if one is due."""
         if self.instance is None or self.status != "running" or not self.order.takes_checkpoints:
+            return []
+        if self.held:
+            self._kept = self.asked  # it has done nothing that could be kept
             return []
         if self._saving is not None or not self.instance.caught_up:
             return []

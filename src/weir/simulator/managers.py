@@ -56,7 +56,7 @@ class Managers:
         self._names += 1
         machine = Manager(
             job.topology, job.strategies, ledger, job.manager_settings, self._time.now,
-            name=f"m{self._names}",
+            name=f"m{self._names}", held=self._time.now < world.held_until,
         )  # fmt: skip
         manager = SimulatedManager(machine)
         self.alive.append(manager)
@@ -69,6 +69,13 @@ class Managers:
         if manager in self.alive:
             self.alive.remove(manager)
         self._world.store.die_writing(manager)
+
+    def release(self) -> None:
+        """Let the sinks go on; RunError if one of them has committed before."""
+        if self._world.disk.list("commits/"):
+            raise RunError("rows were committed while the sinks were held")
+        for manager in self.alive:
+            manager.machine.release("released", self._time.now + manager.ahead)
 
     def ask_to_stop(self) -> None:
         for manager in self.alive:

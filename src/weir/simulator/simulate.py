@@ -93,6 +93,8 @@ class Wish:
     hosts: int | None = None
     stop_at: float | None = None
     """The simulated second at which the job is asked to stop."""
+    held_until: float = 0.0
+    """The simulated second at which the sinks are released; until then they are held."""
 
     def apply(self, drawn: Faults) -> Faults:
         """Change the faults that were drawn as this wish says."""
@@ -135,7 +137,7 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
 
         world = World(watched(job), np.random.default_rng([seed, 4]), faults)
         world.store.crashes.update(wish.crashes or {})
-        world.stop_at = wish.stop_at
+        world.stop_at, world.held_until = wish.stop_at, wish.held_until
         if wish.then is not None:
             same = np.random.default_rng([seed, 3])  # all else is drawn as before
             same.integers(1, 4)

@@ -46,6 +46,8 @@ class World:
         """Whether all hosts have heard that the job has ended: nothing new begins any more."""
         self.stop_at: float | None = None
         """The simulated second at which the job is asked to stop."""
+        self.held_until = 0.0
+        """The simulated second at which sinks are released; 0: they are not held."""
         self.resumed_as: SimulatedJob | None = None
         """The job that is run after a stop, if it is not the same."""
         self.stops = 0
@@ -67,6 +69,8 @@ class World:
         time.after(0.1, self._misfortune)
         if self.stop_at is not None:
             time.after(self.stop_at, self.managers.ask_to_stop)
+        if self.held_until:
+            time.after(self.held_until, self.managers.release)
         time.pass_time(limit, lambda: self.ended is not None)
         assert self.ended is not None
         # Hosts that were cut off or stood still hear of it later; writes under way arrive.

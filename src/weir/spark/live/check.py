@@ -5,7 +5,8 @@ Rules
    were written first (`HostSettings.check`).
 2. When the job has finished, and before its outputs are put in their places, the program runs
    twice more: in this process and in one that is unlike it (`local/second_run.py`). The two must
-   agree on every stream, and each output of the live job must have the digest of theirs.
+   agree on every stream, and each output of the live job must have the digest of theirs. The
+   outputs of an app must be those of the serial loop.
 3. The wish for a check lies in the store (`unchecked`) until the check has passed.
 4. So the inputs must end by themselves: what was followed cannot be read again as it came.
 """
@@ -20,14 +21,15 @@ from pathlib import Path
 from weir.conform.verify import diff
 from weir.errors import DeterminismViolation, PlanError
 from weir.ingress.connectors.connector import Endless
-from weir.ingress.connectors.registry import has_end
+from weir.ingress.connectors.registry import has_end, open_any
 from weir.job.committed import OutputReader
 from weir.local.files import run_files
 from weir.plan.program import DIRECT, Output, Program
 from weir.reliable.differences import SUSPICION
 from weir.reliable.store import Store
-from weir.runtime.partitions import Partitions
+from weir.runtime.partitions import Partitions, start_of
 from weir.runtime.reports import OnProgress, OutputReport
+from weir.shadow.app_shadow import app_shadow
 
 
 def refuse_endless(partitions: Partitions) -> None:
@@ -65,6 +67,10 @@ def check_answer(
         for output, came in zip(program.outputs, report.outputs, strict=True):
             if output.path not in DIRECT:
                 _compare(output, came, store, folder)
+        if (shadow := app_shadow(program)) is not None:
+            start = start_of(directory)
+            inputs = {source.name: open_any(source, start) for source in program.sources}
+            shadow.check(inputs, {o.name: o.path for o in again})
 
 
 def _compare(output: Output, again: OutputReport, store: Store, folder: str) -> None:

@@ -24,6 +24,7 @@ from weir.events.batch import Batch
 from weir.events.plurals import counted
 from weir.events.printable import printable
 from weir.files.object_store import ObjectStore
+from weir.ingress.connectors.registry import has_end
 from weir.job.committed import write_outputs
 from weir.job.drawn_plan import DrawnPlan, draw_plan
 from weir.job.history import HistoryKeeper, read_history
@@ -49,6 +50,7 @@ from weir.runtime.partitions import Partitions
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, SourceTotal, run_report
 from weir.runtime.topology import Topology, make_topology
 from weir.runtime.vertices import source_of, vertex_strategies
+from weir.shadow.app_shadow import app_shadow
 from weir.spark.live.addresses import Endpoint, address_settings, listening
 from weir.spark.live.check import check_answer
 from weir.spark.live.flight import ChannelErrors, Client, Security
@@ -57,6 +59,7 @@ from weir.spark.live.hosts import Hosts, Setting, check_spark
 from weir.spark.live.loop_search import LoopSearch
 from weir.spark.live.manager import ManagerDriver
 from weir.spark.live.settings import LiveSettings
+from weir.spark.live.shadow_gate import ShadowGate, log_heads
 from weir.spark.signals import signals_ask
 
 OnStatus = Callable[[JobStatus], None]
@@ -173,13 +176,14 @@ class LiveRun:
             trouble_limit=self.settings.host.store_patience,
         )  # fmt: skip
         name = secrets.token_hex(8)
+        gate = self._gate()
         ledger = take_over(self.objects, self.ledger, name)  # Spark has taken long to start
         machine = Manager(
             self.topology, self.strategies, ledger, manager_settings, time.monotonic(),
             name=name, titles=vertex_titles(
                 self.program, self.plan, self.topology, self.partitions
             ),
-            holds=overlaps(self.plan),
+            holds=overlaps(self.plan), held=gate is not None,
         )  # fmt: skip
         history, told = self._figures()
         notes = (*self.notes, *told)
@@ -198,7 +202,17 @@ class LiveRun:
                 driver.url, host_at, addresses, security, self.settings.host, dict(emits or {}),
                 _of_kind(self.program, "console:"), self.cut, self.log_token, self.program.needed,
             )  # fmt: skip
-            return self._drive(spark, driver, job, watch, stop), machine
+            look = None if gate is None else lambda: gate.look(machine, time.monotonic())
+            return self._drive(spark, driver, job, watch, stop, look), machine
+
+    def _gate(self) -> ShadowGate | None:
+        """Return what holds the sinks of an app until it was compared with the serial loop."""
+        shadow = app_shadow(self.program, self.settings.shadow)
+        if shadow is None:
+            return None
+        read = log_heads(self.plan, self.topology, self.partitions, self.objects, self.log_token)
+        is_finite = all(has_end(part) for parts in self.partitions.values() for part in parts)
+        return ShadowGate(shadow, read, is_finite)
 
     @property
     def drawn(self) -> DrawnPlan:
@@ -223,6 +237,7 @@ class LiveRun:
         job: LiveJob,
         watch: OnStatus | None,
         stop: Callable[[], bool] | None,
+        look: Callable[[], None] | None,
     ) -> EndJob:
         search = self.loops
 
@@ -230,11 +245,17 @@ class LiveRun:
             return job if search is None else replace(job, loops=search.code(driver.see))
 
         hosts = Hosts(spark, prepared, self.settings.hosts)
+
+        def check() -> None:
+            hosts.check()
+            if look is not None:
+                look()
+
         try:
             with signals_ask() as asked:
                 hosts.start()
                 ended = driver.run(
-                    hosts.check,
+                    check,
                     watch or (lambda _: None),
                     lambda: asked() != 0 or (stop is not None and stop()),
                     hosts.why_absent,

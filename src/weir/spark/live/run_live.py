@@ -60,6 +60,7 @@ def run_live(
     tls: tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str | Path] | None = None,
     grace: str = GRACE,
     check: bool = False,
+    shadow: int | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> RunReport | None:
     """Run a program continuously until its inputs end: a text, a `Path` to one, a checked program,
@@ -81,7 +82,8 @@ def run_live(
     `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; a job that is resumed
     keeps its parallelism. With `check` the program runs twice more over the same inputs, which must
     end by themselves, before the outputs are put in their places; other rows are a
-    DeterminismViolation.
+    DeterminismViolation. The program of an app is compared with the serial loop before anything is
+    committed: `shadow` is over how many first events (0: not at all).
     """
     check_numbers(cut=cut, parallelism=parallelism, hosts=hosts)
     checked = as_program(program, params=params, directory=directory)
@@ -93,6 +95,7 @@ def run_live(
         manager=ManagerSettings(stop_limit=grace_seconds(grace)),
         check=check,
         tls=None if tls is None else read_tls(*tls),
+        shadow=shadow,
     )
     live = prepare_live(
         checked, str(store), directory=directory, parallelism=parallelism, cut=cut,
