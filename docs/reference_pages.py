@@ -40,7 +40,7 @@ GROUPS = {
     "Apps": ["App", State],
 }
 ERRORS = """ScriptError PlanError InputError RunError OperatorFailed DeterminismViolation
-SnapshotCorrupt"""
+ReplayDiffers SnapshotCorrupt"""
 _NOTE = (
     "Made from the docstrings by `python docs/reference_pages.py`; the examples run in the tests."
 )

@@ -380,8 +380,8 @@ class App(EmittingApp):
         a saved state, `state_out` saves that in the end. A parameter with a list of values makes
         variants, each in a folder of its own. `anew` forgets what an earlier try has done. The
         runner is `local` or `offline`, a job of Spark in the session `spark=`, or in one that is
-        made with `master=` and `settings=`. More: `parallelism=`, `cut=`, `check=`, `vectorise=`,
-        `progress=`.
+        made with `master=` and `settings=`. More: `parallelism=`, `cut=`, `check=`, `shadow=`,
+        `vectorise=`, `progress=`.
 
         The report has `variants` with their `outputs` (`path`, `rows`, `digest`), `events` and
         `batches`.
