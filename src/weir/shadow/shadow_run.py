@@ -18,6 +18,7 @@ from typing import Protocol
 
 from weir.errors import ReplayDiffers
 from weir.events.batch import START
+from weir.events.collecting import collecting_later
 from weir.runtime.partitions import Partitions
 from weir.shadow.comparison import SerialDifference, first_difference
 from weir.shadow.difference_errors import difference_error
@@ -71,6 +72,10 @@ class ShadowRun:
 
     def compare(self) -> int:
         """Run both, and return over how many events they agree; ReplayDiffers if they do not."""
+        with collecting_later():
+            return self._compare()
+
+    def _compare(self) -> int:
         limit = self.seconds if self.first.can_be_cut else None
         loop, touched = self._loop(len(self.first.events), limit)
         failed, count = loop.failed, loop.events
