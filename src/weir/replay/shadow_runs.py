@@ -22,7 +22,7 @@ from weir.replay.slices import slices_of
 from weir.replay.variants import Variant
 from weir.shadow.app_shadow import DEFAULT_EVENTS
 from weir.shadow.engine_run import EnginePlan
-from weir.shadow.log_reading import FirstEvents, first_events
+from weir.shadow.log_reading import FirstEvents, UnknownToPython, first_events
 from weir.shadow.saved_tables import SavedTable, saved_table
 from weir.shadow.serial_loop import SerialApp
 from weir.shadow.shadow_run import SECONDS, ShadowRun
@@ -47,7 +47,10 @@ class Shadowing:
         if self.events == 0 or not can_be_read(made):
             return ComparedEvents()
         most = DEFAULT_EVENTS if self.events is None else self.events
-        first = self._first(made, batch, max(1, most // len(self.task.variants)))
+        try:
+            first = self._first(made, batch, max(1, most // len(self.task.variants)))
+        except UnknownToPython:
+            return ComparedEvents()
         order = serial_order(self.task.app)
         counts = []
         for variant in self.task.variants:

@@ -62,14 +62,16 @@ def run_engine(plan: EnginePlan, partitions: Partitions) -> EngineResult:
     return EngineResult(rows, {name: saved_cells(node, came) for (name, node), came in kept})
 
 
-def engine_rows(batch: Batch) -> list[EngineRow]:
-    """Return the rows of a batch as the loop has its own."""
+def engine_rows(
+    batch: Batch, python: Callable[[pa.Array], list[object]] | None = None
+) -> list[EngineRow]:
+    """Return the rows of a batch as the loop has its own; `python` converts a column."""
     ends = [None if ve == OPEN else ve for ve in batch.ve.tolist()]
-    return list(zip(batch.vs.tolist(), ends, _tuples(batch), strict=True))
+    return list(zip(batch.vs.tolist(), ends, _tuples(batch, python or _python), strict=True))
 
 
-def _tuples(batch: Batch) -> list[tuple[object, ...]]:
-    columns = [_python(column) for column in batch.columns]
+def _tuples(batch: Batch, python: Callable[[pa.Array], list[object]]) -> list[tuple[object, ...]]:
+    columns = [python(column) for column in batch.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
 
@@ -79,7 +81,7 @@ def saved_cells(node: FinalState, batches: Iterable[Batch]) -> SavedCells:
     rows = [
         (vs, dict(zip(names, values, strict=True)))
         for batch in batches
-        for vs, values in zip(batch.vs.tolist(), _tuples(batch), strict=True)
+        for vs, values in zip(batch.vs.tolist(), _tuples(batch, _python), strict=True)
     ]
     return rows, saved_functions(node)
 

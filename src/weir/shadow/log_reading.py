@@ -12,6 +12,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,6 +44,10 @@ class LogPartition(Protocol):
     def partition(self) -> SourcePartition: ...
 
 
+class UnknownToPython(PlanError):
+    """Says that an event has a value that Python does not have, as a time beyond the year 9999."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlacedEvent:
     """A `PlacedEvent` is an event with the rank of its partition and its offset there."""
@@ -53,8 +58,8 @@ class PlacedEvent:
 
 
 def ordered_events(logs: Sequence[LogPartition], size: int = CHUNK_ROWS) -> Iterator[PlacedEvent]:
-    """Give all events of logs in log order; chunks of so many rows are read. PlanError for an event
-    with a value that Python does not have."""
+    """Give all events of logs in log order; chunks of so many rows are read. UnknownToPython for an
+    event with a value that Python does not have."""
     for group in _groups([_PartCursor(log, size) for log in logs]):
         yield from _sorted_events(logs, group)
 
@@ -104,24 +109,25 @@ def _sorted_events(logs: Sequence[LogPartition], group: Sequence[Batch]) -> Iter
     offsets = np.concatenate([batch.origin[1] for batch in group])
     ranks = np.repeat(np.arange(len(group)), [len(batch) for batch in group])
     rows = np.concatenate([np.arange(len(batch)) for batch in group])
-    values = [_values(log, batch) for log, batch in zip(logs, group, strict=True)]
+    values = [_values(batch) for batch in group]
     for at in np.lexsort((offsets, ranks, vs)).tolist():
-        rank, row = int(ranks[at]), int(rows[at])
-        ve = int(group[rank].ve[row])
-        event = LogEvent(
-            logs[rank].source.name, int(vs[at]), None if ve == OPEN else ve, values[rank][row]
-        )
-        yield PlacedEvent(event, rank, int(offsets[at]))
+        rank, row, offset = int(ranks[at]), int(rows[at]), int(offsets[at])
+        found, ve = values[rank][row], int(group[rank].ve[row])
+        if isinstance(found, str):
+            where = f"row {offset + 1} of {logs[rank].partition.name}"
+            raise UnknownToPython(f"the serial loop cannot take {where}: {found}")
+        event = LogEvent(logs[rank].source.name, int(vs[at]), None if ve == OPEN else ve, found)
+        yield PlacedEvent(event, rank, offset)
 
 
-def _values(log: LogPartition, batch: Batch) -> list[tuple[object, ...]]:
+def _values(batch: Batch) -> list[tuple[object, ...] | str]:
+    """Return the values of each row; where Python does not have one of them, why."""
     try:
         columns = [python_values(column) for column in batch.columns]
     except RowFailure as failure:
-        row = int(batch.origin[1][failure.row]) + 1
-        raise PlanError(
-            f"the serial loop cannot take row {row} of {log.partition.name}: {failure.why}"
-        ) from None
+        if len(batch) == 1:
+            return [failure.why]
+        return [value for row in range(len(batch)) for value in _values(batch.slice(row, row + 1))]
     return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
 
 
@@ -158,14 +164,17 @@ class FirstEvents:
 
 
 def first_events(logs: Sequence[LogPartition], most: int) -> FirstEvents:
-    """Read the first events of logs, `most` at most."""
-    reading = ordered_events(logs, max(1, min(CHUNK_ROWS, most)))
+    """Read the first events of logs, `most` at most, and none from one on that Python does not
+    have."""
     placed: list[PlacedEvent] = []
-    for event in reading:
-        if len(placed) == most:
-            return FirstEvents(logs, placed, are_all=False)
-        placed.append(event)
-    return FirstEvents(logs, placed, are_all=True)
+    with suppress(UnknownToPython):
+        for event in ordered_events(logs, max(1, min(CHUNK_ROWS, most))):
+            if len(placed) == most:
+                break
+            placed.append(event)
+        else:
+            return FirstEvents(logs, placed, are_all=True)
+    return FirstEvents(logs, placed, are_all=False)
 
 
 class HeldRows:

@@ -13,12 +13,15 @@ from itertools import islice
 
 from weir.events.batch import Batch
 from weir.files.chunks import CHUNK_ROWS, Chunk, SourcePartition
+from weir.kernels.expressions.evaluation import RowFailure
+from weir.kernels.expressions.user_calls import python_values
 from weir.local.runner import LocalRun
 from weir.plan.operators import Node, Number
 from weir.plan.program import Output
 from weir.runtime.partitions import Partitions
 from weir.runtime.programs import program_of
 from weir.shadow.engine_run import engine_rows, kept_in
+from weir.shadow.log_reading import UnknownToPython
 from weir.shadow.serial_loop import LogEvent
 
 
@@ -59,17 +62,21 @@ class PartitionHead:
 
 
 def stream_events(rows: Mapping[str, Node], sources: Partitions) -> StreamEvents:
-    """Run the streams of event types, which are in order of declaration, over these rows."""
+    """Run the streams of event types, which are in order of declaration, over these rows.
+    UnknownToPython if an event has a value that Python does not have."""
     # Who numbers rows sees them in order.
     outputs = [Output(name, Number(node), "") for name, node in rows.items()]
     program = program_of(outputs)
     batches: list[list[Batch]] = [[] for _ in outputs]
     LocalRun(program, sources, [kept_in(came) for came in batches]).run()
-    events = [
-        LogEvent(name, vs, ve, values)
-        for name, came in zip(rows, batches, strict=True)
-        for batch in came
-        for vs, ve, values in engine_rows(batch)
-    ]
+    try:
+        events = [
+            LogEvent(name, vs, ve, values)
+            for name, came in zip(rows, batches, strict=True)
+            for batch in came
+            for vs, ve, values in engine_rows(batch, python_values)
+        ]
+    except RowFailure as failure:
+        raise UnknownToPython(f"the serial loop cannot take an event: {failure.why}") from None
     # Sorting is stable: at one time, event types stay in order of declaration.
     return StreamEvents(sorted(events, key=lambda event: event.vs), sources)

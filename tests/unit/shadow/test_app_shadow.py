@@ -117,3 +117,18 @@ def test_events_of_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ReplayDiffers) as caught:
         shadow.compare(opened)
     assert caught.value.number == 0 and caught.value.place is not None
+
+
+def test_events_of_a_stream_that_python_does_not_have(tmp_path: Path) -> None:
+    columns = '{"id": "BIGINT", "user": "STRING", "at": "BIGINT"}'
+    text = STREAMS.replace(columns, columns[:-1] + ', "t": "TIMESTAMP"}').replace(
+        'clicks.group_by("user").window(tumbling(5)).agg(n=count())', 'clicks.select("user", "t")'
+    )
+    (tmp_path / "app.py").write_text(text.replace("e.n", "1"), "utf-8")
+    program = app_program(load_app(tmp_path / "app.py"), out=str(tmp_path))
+    shadow = app_shadow(program)
+    assert shadow is not None
+    for time, compared in ((5, 40), (2**61, 0)):
+        rows = [{**row, "t": time} for row in clicks(40)]
+        opened = {"click": [MemoryPartition("c", rows, program.sources[0].declared)]}
+        assert shadow.compare(opened) == compared

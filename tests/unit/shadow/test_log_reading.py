@@ -75,9 +75,12 @@ def test_ends_may_be_open_and_values_of_any_type() -> None:
 
 
 def test_a_value_that_python_does_not_have_is_named() -> None:
-    opened = logs([{"n": 1, "at": 1, "t": 2**61}], columns="n BIGINT, at BIGINT, t TIMESTAMP")
-    with pytest.raises(PlanError, match=r"row 1 of e\[0\].*TIMESTAMP"):
+    rows = [{"n": n, "at": n, "t": 2**61 if n == 3 else n} for n in range(5)]
+    opened = logs(rows, columns="n BIGINT, at BIGINT, t TIMESTAMP")
+    with pytest.raises(PlanError, match=r"row 4 of e\[0\].*TIMESTAMP"):
         list(ordered_events(opened))
+    found = first_events(opened, 100)  # those before it can be compared
+    assert [event.values[0] for event in found.events] == [0, 1, 2] and not found.are_all
 
 
 # --- the first events ----------------------------------------------------------------------------
