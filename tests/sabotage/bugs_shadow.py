@@ -43,7 +43,7 @@ BUGS = (
     Bug("an engine gets an event too many", _READING,
         "self.placed[:count]", "self.placed[:count + 1]", _SHADOW),
     Bug("all cells are touched", "shadow/saved_tables.py",
-        "found = found.filter(_equal(found.column(name), value, dtype))", "found = found", _SHADOW),
+        "rows = rows.filter(_equal(rows.column(name), value, dtype))", "rows = rows", _SHADOW),
     Bug("rows beyond those that are held are forgotten", "shadow/loop_rows.py",
         "            self._files.append(file)\n", "", _SHADOW),
     # --- replays ---

@@ -34,7 +34,7 @@ from weir.shadow.saved_contents import restore, saved_functions
 from weir.shadow.saved_tables import saved_rows
 from weir.shadow.serial_loop import LogEvent, SerialLoop
 from weir.shadow.stream_events import stream_events
-from weir.shadow.whole_loop import FoundAt, WholeLoop
+from weir.shadow.whole_loop import LocatedDifference, WholeLoop
 
 TELL_EVERY = 10_000
 
@@ -45,7 +45,7 @@ class WrittenBatch:
     logs it has (None: all), and the files of what it emitted and of its states, by their keys. The
     states are as of a time, or else of the last event's."""
 
-    made: BatchProgram
+    compiled: BatchProgram
     tables: Mapping[str, str]
     batch: LogBatch | None
     emitted: Mapping[str, str]
@@ -84,7 +84,7 @@ class LoopCheck:
         self._compare_states(written, last if written.as_of is None else written.as_of)
 
     def _whole(self, written: WrittenBatch, variant: Variant, folder: Path) -> WholeLoop:
-        emitted = of_variant(variant, written.made.emitted)
+        emitted = of_variant(variant, written.compiled.emitted)
         folder.mkdir(parents=True, exist_ok=True)
         shapes = {name: schema(output.node) for name, output in emitted.items()}
         return WholeLoop(self._loops[variant], shapes, folder)
@@ -92,8 +92,8 @@ class LoopCheck:
     def _begin(self, written: WrittenBatch) -> None:
         order = serial_order(self.task.app)
         for variant in self.task.variants:
-            loop = SerialLoop(serial_app(self.task.app, variant, written.made, order))
-            begun = begun_tables(self.task.app, variant, written.made, written.tables)
+            loop = SerialLoop(serial_app(self.task.app, variant, written.compiled, order))
+            begun = begun_tables(self.task.app, variant, written.compiled, written.tables)
             for name, table in begun.items():
                 functions = saved_functions(table.saved)
                 restore(loop.cells, name, saved_rows(table.rows), functions)
@@ -106,11 +106,11 @@ class LoopCheck:
         return not all(event.is_log for event in self.task.app.event_types.values())
 
     def _events(self, written: WrittenBatch) -> Iterator[LogEvent]:
-        task, made = self.task, written.made
+        task, compiled = self.task, written.compiled
         if not self._has_streams:
-            logs = log_slices(task, made, written.batch)
+            logs = log_slices(task, compiled, written.batch)
             return (placed.event for placed in ordered_events(logs))
-        sources = (s for s in made.program.sources if s.name not in made.restored)
+        sources = (s for s in compiled.program.sources if s.name not in compiled.restored)
         rows = event_rows(task.app, task.paths, task.start, task.end)
         return iter(stream_events(rows, {s.name: open_any(s, "") for s in sources}).events)
 
@@ -127,16 +127,18 @@ class LoopCheck:
                 if key in written.states:
                     (saved,) = open_outputs([written.states[key]])
                     batches = (batch for file in saved.files for batch in saved.batches(file))
-                    states[name] = saved_cells(written.made.saved[key], batches)
+                    states[name] = saved_cells(written.compiled.saved[key], batches)
             difference = cell_difference(loop, states, time)
             if difference is not None:
                 raise difference_error(self.task.app, difference, variant=variant.label)
 
-    def _raise(self, written: WrittenBatch, found: FoundAt | None, variant: Variant) -> None:
+    def _raise(
+        self, written: WrittenBatch, located: LocatedDifference | None, variant: Variant
+    ) -> None:
         """Raise the error of a difference, if there is one."""
-        if found is None:
+        if located is None:
             return
-        difference, number = found
+        difference, number = located
         event, input = (None, "") if number is None else self._event_of(written, number)
         raise difference_error(
             self.task.app, difference, number=0 if number is None else number + 1, event=event,
@@ -148,6 +150,6 @@ class LoopCheck:
         at = number - self._before
         if self._has_streams:
             return next(islice(self._events(written), at, None)), ""
-        logs = log_slices(self.task, written.made, written.batch)
+        logs = log_slices(self.task, written.compiled, written.batch)
         placed = next(islice(ordered_events(logs), at, None))
         return placed.event, row_place(logs[placed.rank].partition, placed.offset)

@@ -40,43 +40,46 @@ class Shadowing:
     events: int | None = None
 
     def compare(
-        self, made: BatchProgram, tables: Mapping[str, str], batch: LogBatch | None
+        self, compiled: BatchProgram, tables: Mapping[str, str], batch: LogBatch | None
     ) -> ComparedEvents:
         """Compare the first events of a batch (None: of all logs), which begins with these tables;
         ReplayDiffers if the engine gives another answer."""
-        if self.events == 0 or not can_be_read(made):
+        if self.events == 0 or not can_be_read(compiled):
             return ComparedEvents()
         most = DEFAULT_EVENTS if self.events is None else self.events
         try:
-            first = self._first(made, batch, max(1, most // len(self.task.variants)))
+            first = self._first(compiled, batch, max(1, most // len(self.task.variants)))
         except UnknownToPython:
             return ComparedEvents()
         order = serial_order(self.task.app)
         counts = []
         for variant in self.task.variants:
             run = ShadowRun(
-                serial_app(self.task.app, variant, made, order), _plan(variant, made), first,
-                begun_tables(self.task.app, variant, made, tables),
-                None if self.events is not None else SECONDS, variant.label,
+                serial_app(self.task.app, variant, compiled, order),
+                _plan(variant, compiled),
+                first,
+                begun_tables(self.task.app, variant, compiled, tables),
+                None if self.events is not None else SECONDS / len(self.task.variants),
+                variant.label,
             )  # fmt: skip
             counts.append(run.compare())
         return ComparedEvents(min(counts), first.are_all and min(counts) == len(first.events))
 
     def _first(
-        self, made: BatchProgram, batch: LogBatch | None, most: int
+        self, compiled: BatchProgram, batch: LogBatch | None, most: int
     ) -> FirstEvents | StreamEvents:
         task = self.task
         if all(event.is_log for event in task.app.event_types.values()):
-            return first_events(log_slices(task, made, batch), most)
-        sources = [s for s in made.program.sources if s.name not in made.restored]
+            return first_events(log_slices(task, compiled, batch), most)
+        sources = [s for s in compiled.program.sources if s.name not in compiled.restored]
         rows = event_rows(task.app, task.paths, task.start, task.end)
         opened = {s.name: [PartitionHead(p, most) for p in open_any(s, "")] for s in sources}
         return stream_events(rows, opened)
 
 
-def can_be_read(made: BatchProgram) -> bool:
+def can_be_read(compiled: BatchProgram) -> bool:
     """Tell whether this process can read all events: those of a DataFrame only Spark can."""
-    return all(source.has_origins for source in made.program.sources)
+    return all(source.has_origins for source in compiled.program.sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +90,11 @@ class ComparedEvents:
     are_all: bool = False
 
 
-def log_slices(task: ReplayTask, made: BatchProgram, batch: LogBatch | None) -> list[RankedLog]:
+def log_slices(task: ReplayTask, compiled: BatchProgram, batch: LogBatch | None) -> list[RankedLog]:
     """Open the logs with all their columns, by rank: what a batch has of them (None: all)."""
     logs = [
         RankedLog(source, number, partition)
-        for source in made.program.sources
+        for source in compiled.program.sources
         if source.name in task.paths
         for number, partition in enumerate(open_any(source, ""))
     ]
@@ -107,12 +110,12 @@ def _whole(task: ReplayTask, count: int) -> LogBatch:
 
 
 def serial_app(
-    app: App, variant: Variant, made: BatchProgram, order: Mapping[str, Sequence[str]]
+    app: App, variant: Variant, compiled: BatchProgram, order: Mapping[str, Sequence[str]]
 ) -> SerialApp:
     """Return what the loop needs of a variant; the types of keys and of what is emitted are those
     that the engine has found."""
-    saved = of_variant(variant, made.saved)
-    emitted = {n: schema(o.node).columns for n, o in of_variant(variant, made.emitted).items()}
+    saved = of_variant(variant, compiled.saved)
+    emitted = {n: schema(o.node).columns for n, o in of_variant(variant, compiled.emitted).items()}
     states = {name: _with_keys(state, saved.get(name)) for name, state in app.states.items()}
     return SerialApp(app, order, states, emitted, variant.values)
 
@@ -121,9 +124,9 @@ def _with_keys(state: State, saved: FinalState | None) -> State:
     return state if saved is None else replace(state, keys=saved.state.keys)
 
 
-def _plan(variant: Variant, made: BatchProgram) -> EnginePlan:
-    emitted = {n: output.node for n, output in of_variant(variant, made.emitted).items()}
-    return EnginePlan(emitted, of_variant(variant, made.saved) if made.hands_on else None)
+def _plan(variant: Variant, compiled: BatchProgram) -> EnginePlan:
+    emitted = {n: output.node for n, output in of_variant(variant, compiled.emitted).items()}
+    return EnginePlan(emitted, of_variant(variant, compiled.saved) if compiled.hands_on else None)
 
 
 def of_variant(variant: Variant, by_key: Mapping[str, OfVariant]) -> dict[str, OfVariant]:
@@ -133,15 +136,15 @@ def of_variant(variant: Variant, by_key: Mapping[str, OfVariant]) -> dict[str, O
 
 
 def begun_tables(
-    app: App, variant: Variant, made: BatchProgram, tables: Mapping[str, str]
+    app: App, variant: Variant, compiled: BatchProgram, tables: Mapping[str, str]
 ) -> dict[str, SavedTable]:
     """Read the tables that a variant begins with, by state. Variants may share one."""
-    sources: dict[str, Source] = {tables[key]: s for s, key in made.restored.values()}
-    found = {}
+    sources: dict[str, Source] = {tables[key]: s for s, key in compiled.restored.values()}
+    saved_by_name = {}
     for name in app.states:
         key = key_of(variant, name)
-        if made.restored and key in tables:
+        if compiled.restored and key in tables:
             source = sources[tables[key]]
             opened = open_partition(source, tables[key])
-            found[name] = saved_table(name, source, made.saved[key], opened)
-    return found
+            saved_by_name[name] = saved_table(name, source, compiled.saved[key], opened)
+    return saved_by_name

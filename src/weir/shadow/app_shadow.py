@@ -23,7 +23,7 @@ from weir.shadow.log_reading import UnknownToPython, first_events, ordered_event
 from weir.shadow.serial_loop import LogEvent, SerialApp, SerialLoop
 from weir.shadow.shadow_run import SECONDS, ShadowEvents, ShadowRun
 from weir.shadow.stream_events import PartitionHead, stream_events
-from weir.shadow.whole_loop import FoundAt, WholeLoop
+from weir.shadow.whole_loop import LocatedDifference, WholeLoop
 
 DEFAULT_EVENTS = 1_000
 """So many events are compared, if nothing is said and they take no longer than `SECONDS`."""
@@ -72,10 +72,10 @@ class AppShadow:
                 self._raise(partitions, loop.take(event))
             self._raise(partitions, loop.difference(written))
 
-    def _raise(self, partitions: Partitions, found: FoundAt | None) -> None:
-        if found is None:
+    def _raise(self, partitions: Partitions, located: LocatedDifference | None) -> None:
+        if located is None:
             return
-        difference, number = found
+        difference, number = located
         event = None if number is None else next(islice(self._all(partitions), number, None))
         raise difference_error(
             self.serial.app, difference, number=0 if number is None else number + 1, event=event,
@@ -109,7 +109,7 @@ class AppShadow:
 
 
 def app_shadow(program: Program, events: int | None = None) -> AppShadow | None:
-    """Return what a program is compared by; None if it is no app's, or reads what only Spark
+    """Return what a program is compared by; None if it is not an app's, or reads what only Spark
     does, or nothing is to be compared (`events` is 0)."""
     if program.app is None or events == 0:
         return None
@@ -139,7 +139,7 @@ def _sources(node: Node) -> set[Source]:
 def _final_states(
     app: App, program: Program, params: Mapping[str, object]
 ) -> dict[str, FinalState] | None:
-    """Compile the states behind what an app emits; None where no table can hold them."""
+    """Compile the final states of an app; None where no table can hold them."""
     try:
         compiled: Compiled = compile_app(app, paths=_paths(app, program), params=params, final=True)
     except PlanError:

@@ -6,7 +6,7 @@ Rules
 2. States are compared cell by cell, as of the time of the last event: what a read then sees, the
    exact sum, and the times of merges. Of a window the merges are compared too, but for functions:
    the engine may have another form of those.
-3. Of several differences one is told: of emits before states, of the earliest row.
+3. Of several differences one is reported: of emits before states, of the earliest row.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ def first_difference(
     event."""
     if engine.failed is not None:
         return SerialDifference("", "goes on", f"fails: {engine.failed}")
-    found = []
+    differences = []
     for name in {**loop.rows, **engine.rows}:
         ours, theirs = loop.rows.get(name, []), engine.rows.get(name, [])
         if (different := _first_row(ours, theirs)) is not None:
             vs = min(different.vs, default=time)
-            found.append((vs, name, different))
-    if found:
-        _, name, different = min(found, key=lambda one: one[0])
+            differences.append((vs, name, different))
+    if differences:
+        _, name, different = min(differences, key=lambda one: one[0])
         node = plan.emitted.get(name)
-        return different.told(name, () if node is None else schema(node).names)
+        return different.described(name, () if node is None else schema(node).names)
     if engine.states is None:
         return None
     return cell_difference(loop.loop, engine.states, time, plan.unseen)
@@ -77,7 +77,7 @@ class _DifferentRows:
         loop = [] if self.loop is None else [self.loop.vs]
         return loop if self.engine is None else [*loop, self.engine[0]]
 
-    def told(self, name: str, columns: Sequence[str]) -> SerialDifference:
+    def described(self, name: str, columns: Sequence[str]) -> SerialDifference:
         what = f"the order of `{name}`" if self.is_order else f"`{name}`"
         row = self.loop
         loop = NOTHING if row is None else _shown((row.vs, row.ve, row.values), columns)
@@ -128,8 +128,8 @@ def cell_difference(
             for key in {**one, **other}:
                 if not _is_same(one.get(key), other.get(key)):
                     what = f"the state `{name}` of {_shown_key(key)}"
-                    told = _shown_cell(one.get(key)), _shown_cell(other.get(key))
-                    return SerialDifference(what, *told, cell=(name, key))
+                    both = _shown_cell(one.get(key)), _shown_cell(other.get(key))
+                    return SerialDifference(what, *both, cell=(name, key))
     return None
 
 

@@ -26,7 +26,7 @@ EngineRow: TypeAlias = tuple[int, "int | None", tuple[object, ...]]
 @dataclass(frozen=True, slots=True)
 class EnginePlan:
     """An `EnginePlan` is what an app compiles to: its emitted streams and, where tables can hold
-    them, the states behind them. `unseen` are states that merge what is not read here."""
+    them, its final states. `unseen` are states that merge what is not read here."""
 
     emitted: Mapping[str, Node]
     states: Mapping[str, FinalState] | None
@@ -54,8 +54,8 @@ def run_engine(plan: EnginePlan, partitions: Partitions) -> EngineResult:
         LocalRun(program, partitions, [kept_in(came) for came in batches]).run()
     except WeirError as error:
         return EngineResult(failed=error)
-    found = dict(zip(plan.emitted, batches, strict=False))
-    rows = {name: [row for b in came for row in engine_rows(b)] for name, came in found.items()}
+    emitted = dict(zip(plan.emitted, batches, strict=False))
+    rows = {name: [row for b in came for row in engine_rows(b)] for name, came in emitted.items()}
     if plan.states is None:
         return EngineResult(rows)
     kept = zip(plan.states.items(), batches[len(plan.emitted) :], strict=True)

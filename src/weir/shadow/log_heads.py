@@ -77,9 +77,9 @@ def logged_rows(connector: Connector, records: Iterable[IngressRecord], most: in
     reading, chunks, rows = connector.open(None, 0), [], 0
     for record in records:
         reading.accept(Accept(record, own=False, stop=None))
-        while isinstance(found := reading.poll(most, reading.offset, 0.0), Rows):
-            chunks.append(found.chunk)
-            rows += len(found.chunk.offsets)
+        while isinstance(finding := reading.poll(most, reading.offset, 0.0), Rows):
+            chunks.append(finding.chunk)
+            rows += len(finding.chunk.offsets)
         if rows >= most:
             break
     reading.close()

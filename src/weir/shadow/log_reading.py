@@ -2,7 +2,8 @@
 
 Rules
 1. Log order is (vs, rank, offset); the *rank* numbers the partitions of all logs, by event type and
-   then by partition. An ingress judges the rows, as in any run: what is late or bad is no event.
+   then by partition. An ingress judges the rows, as in any run: it leaves out those that are late
+   or bad.
 2. Events are given when no partition can have an earlier one. Memory is bounded by some chunks of
    each partition, and by how far `delay` lets logs lag.
 3. `FirstEvents` are held in memory: the engine can be run over any number of them, as over
@@ -100,8 +101,8 @@ class _PartCursor:
         before = self._held.vs < bound
         if not before.any():
             return self._none
-        found, self._held = self._held.take(before), self._held.take(~before)
-        return found
+        released, self._held = self._held.take(before), self._held.take(~before)
+        return released
 
 
 def _sorted_events(logs: Sequence[LogPartition], group: Sequence[Batch]) -> Iterator[PlacedEvent]:
@@ -112,11 +113,12 @@ def _sorted_events(logs: Sequence[LogPartition], group: Sequence[Batch]) -> Iter
     values = [_values(batch) for batch in group]
     for at in np.lexsort((offsets, ranks, vs)).tolist():
         rank, row, offset = int(ranks[at]), int(rows[at]), int(offsets[at])
-        found, ve = values[rank][row], int(group[rank].ve[row])
-        if isinstance(found, str):
+        row_values, ve = values[rank][row], int(group[rank].ve[row])
+        if isinstance(row_values, str):
             where = f"row {offset + 1} of {logs[rank].partition.name}"
-            raise UnknownToPython(f"the serial loop cannot take {where}: {found}")
-        event = LogEvent(logs[rank].source.name, int(vs[at]), None if ve == OPEN else ve, found)
+            raise UnknownToPython(f"the serial loop cannot take {where}: {row_values}")
+        end = None if ve == OPEN else ve
+        event = LogEvent(logs[rank].source.name, int(vs[at]), end, row_values)
         yield PlacedEvent(event, rank, offset)
 
 
@@ -155,12 +157,12 @@ class FirstEvents:
 
     def partitions(self, count: int) -> Partitions:
         """Return the partitions that have the first so many events and no more."""
-        found: dict[str, list[SourcePartition]] = {}
+        partitions: dict[str, list[SourcePartition]] = {}
         for rank, log in enumerate(self.logs):
             mine = [p for p in self.placed[:count] if p.rank == rank]
             mine.sort(key=lambda placed: placed.offset)
-            found.setdefault(log.source.name, []).append(HeldRows(log, mine))
-        return found
+            partitions.setdefault(log.source.name, []).append(HeldRows(log, mine))
+        return partitions
 
 
 def first_events(logs: Sequence[LogPartition], most: int) -> FirstEvents:

@@ -61,11 +61,11 @@ class LoopRows:
             writer.write(0, batch)
         writer.close(total)
         (mine,) = open_outputs([os.fspath(loops)])
-        found = first_difference(saved, mine, _ignored)
-        assert found is not None, "outputs with different digests have different rows"
-        event, at = self._emitted_at(mine, found.only_b)
-        told = SerialDifference(f"`{self.name}`", _shown(found.only_b), _shown(found.only_a), at)
-        return told, event
+        rows = first_difference(saved, mine, _ignored)
+        assert rows is not None, "outputs with different digests have different rows"
+        event, at = self._emitted_at(mine, rows.only_b)
+        what, sides = f"`{self.name}`", (_shown(rows.only_b), _shown(rows.only_a))
+        return SerialDifference(what, *sides, at), event
 
     def _emitted_at(
         self, mine: SavedOutput, only: OnlyHere
@@ -90,9 +90,9 @@ class LoopRows:
             with pa.OSFile(os.fspath(file)) as opened:
                 record = pa.ipc.open_file(opened).get_batch(0)
             vs, ve, *columns, events, handlers, files, lines = record.columns
-            told = zip(*(c.to_pylist() for c in (events, handlers, files, lines)), strict=True)
+            emitted = zip(*(c.to_pylist() for c in (events, handlers, files, lines)), strict=True)
             batch = Batch(vs.to_numpy(), ve.to_numpy(), tuple(columns))
-            yield batch, [(event, HandlerLine(*line)) for event, *line in told]
+            yield batch, [(event, HandlerLine(*line)) for event, *line in emitted]
         yield self._batch(self._held), [(row.event, row.at) for row in self._held]
 
     def _batch(self, rows: Sequence[LoopRow]) -> Batch:

@@ -73,16 +73,17 @@ def saved_functions(saved: FinalState) -> dict[str, OldToNew]:
 
 def contents(cells: SerialCells, name: str, time: int) -> dict[CellKey, CellContent]:
     """Return the cells of a state in which a merge is in force at a time."""
-    state, found = cells.states[name], {}
+    state, cell_contents = cells.states[name], {}
     for key in cells.windows[name]:
         if merges := cells.in_force(state, key, cells.version, time):
             steps = tuple((m.time, m.kind, same_as_key(m.args)) for m in merges)
-            found[key] = CellContent(_folded(cells, state, merges), steps)
+            cell_contents[key] = CellContent(_folded(cells, state, merges), steps)
     for key, held in cells.values[name].items():
         if state.expires is None or time < held.time + state.expires:
             value, exact = seen(held.value), _exact(held.value)
-            found[key] = CellContent(value, ((held.time, "set", (same_as_key(value), exact)),))
-    return found
+            args = same_as_key(value), exact
+            cell_contents[key] = CellContent(value, ((held.time, "set", args),))
+    return cell_contents
 
 
 def _folded(cells: SerialCells, state: State, merges: Sequence[HeldMerge]) -> object:

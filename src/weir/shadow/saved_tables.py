@@ -40,10 +40,10 @@ class SavedTable:
         types = self.saved.state.keys
         if len(parts) != len(types):
             return self.rows.slice(0, 0)
-        found = self.rows
+        rows = self.rows
         for name, dtype, value in zip(key_names(self.saved.state), types, parts, strict=True):
-            found = found.filter(_equal(found.column(name), value, dtype))
-        return found
+            rows = rows.filter(_equal(rows.column(name), value, dtype))
+        return rows
 
 
 def _equal(column: pa.ChunkedArray, value: object, dtype: pa.DataType) -> pa.ChunkedArray:
@@ -107,11 +107,11 @@ class TouchedCells:
     @property
     def partitions(self) -> Partitions:
         """What an engine reads that begins with the cells that were touched."""
-        found: dict[str, Sequence[SourcePartition]] = {}
+        partitions: dict[str, Sequence[SourcePartition]] = {}
         for name, parts in self._found.items():
             rows = pa.concat_tables(parts)
-            found[self.tables[name].source.name] = [TableRows(name, rows.sort_by("vs"))]
-        return found
+            partitions[self.tables[name].source.name] = [TableRows(name, rows.sort_by("vs"))]
+        return partitions
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,20 +117,20 @@ class ShadowRun:
         while count - low > 1:
             middle = (low + count) // 2
             loop, touched = self._loop(middle)
-            found = self._difference(loop, self._engine(middle, touched), middle)
-            if found is None:
+            here = self._difference(loop, self._engine(middle, touched), middle)
+            if here is None:
                 low = middle
             else:
-                count, difference = middle, found
+                count, difference = middle, here
         merged = self._loop(count)[0].loop.merged
         at = next((at for *cell, at in merged if tuple(cell) == difference.cell), None)
         return self._error(difference, count, difference.at or at)
 
     def _check_fails(self, failed: LoopFailed, engine: EngineResult) -> None:
         if engine.failed is None:
-            told = SerialDifference("", f"fails: {failed.cause}", "goes on")
+            difference = SerialDifference("", f"fails: {failed.cause}", "goes on")
             number = failed.event + 1 if self.first.can_be_cut else 0
-            raise self._error(told, number, failed.at)
+            raise self._error(difference, number, failed.at)
 
     def _error(
         self, difference: SerialDifference, number: int, at: HandlerLine | None

@@ -11,7 +11,7 @@ from weir.shadow.comparison import NOTHING, SerialDifference
 from weir.shadow.loop_rows import LoopRows
 from weir.shadow.serial_loop import LogEvent, LoopFailed, SerialLoop
 
-FoundAt: TypeAlias = tuple[SerialDifference, "int | None"]
+LocatedDifference: TypeAlias = tuple[SerialDifference, "int | None"]
 """What differs, and the number of the event, as the loop counts them, if it is known."""
 
 
@@ -26,23 +26,26 @@ class WholeLoop:
             (own := folder / str(number)).mkdir()
             self._rows[name] = LoopRows(name, shape, own)
 
-    def take(self, event: LogEvent) -> FoundAt | None:
+    def take(self, event: LogEvent) -> LocatedDifference | None:
         """Take an event; return what the engine, which has gone on, cannot have done."""
         try:
             emitted = self._loop.take(event)
         except LoopFailed as failed:
-            told = SerialDifference("", f"fails: {failed.cause}", "goes on", failed.at)
-            return told, failed.event
+            return _fails(failed), failed.event
         for row in emitted:
             if row.name not in self._rows:
-                told = SerialDifference(f"`{row.name}`", str(row.values), NOTHING, row.at)
-                return told, row.event
+                what = f"`{row.name}`"
+                return SerialDifference(what, str(row.values), NOTHING, row.at), row.event
             self._rows[row.name].add(row)
         return None
 
-    def difference(self, written: Mapping[str, str]) -> FoundAt | None:
+    def difference(self, written: Mapping[str, str]) -> LocatedDifference | None:
         """Compare the files that were written, by stream, with what was emitted."""
         for name, path in written.items():
-            if (found := self._rows[name].difference(path)) is not None:
-                return found
+            if (located := self._rows[name].difference(path)) is not None:
+                return located
         return None
+
+
+def _fails(failed: LoopFailed) -> SerialDifference:
+    return SerialDifference("", f"fails: {failed.cause}", "goes on", failed.at)

@@ -92,16 +92,16 @@ class ShadowGate:
             if self._tries > PATIENCE:
                 self._end(machine, now, "not compared with the serial loop: no event was found")
             return
-        told = f"the first {counted(count, 'event')} agree with the serial loop"
+        news = f"the first {counted(count, 'event')} agree with the serial loop"
         # Where a second is too short for all of them, more of them do not help.
         if events < 0 or count >= self.shadow.most or count <= self._count:
-            self._end(machine, now, told)
+            self._end(machine, now, news)
         else:
             self._count, self._next = count, min(GROWTH * count, self.shadow.most)
-            machine.release(told, now)
+            machine.release(news, now)
 
-    def _end(self, machine: Manager, now: float, told: str) -> None:
-        machine.release(told, now)
+    def _end(self, machine: Manager, now: float, news: str) -> None:
+        machine.release(news, now)
         self._is_over = True
 
 
@@ -114,16 +114,16 @@ def _read_so_far(machine: Manager) -> tuple[int, bool]:
 
 
 def _in_thread(work: Callable[[], int]) -> Future[int]:
-    found: Future[int] = Future()
+    outcome: Future[int] = Future()
 
     def run() -> None:
         try:
-            found.set_result(work())
+            outcome.set_result(work())
         except BaseException as error:  # the driver takes it in
-            found.set_exception(error)
+            outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="shadow").start()
-    return found
+    return outcome
 
 
 # --- the logs ----------------------------------------------------------------------------------
@@ -157,8 +157,8 @@ def _records(vertex: str, store: Store, token: str) -> Iterator[IngressRecord]:
     """Read the log of a source from its beginning; LogCollected if that is gone."""
     log = IngressLog(vertex, first_record(vertex, token), writer="")
     _answered(log.begin(), store)
-    while (found := _answered(log.read(), store)) is not None:
-        yield found.record
+    while (logged := _answered(log.read(), store)) is not None:
+        yield logged.record
 
 
 def _answered(talk: LogTalk[_T], store: Store) -> _T:
