@@ -1,14 +1,20 @@
-"""Apps from texts, and two loops over events: one calls handlers, one follows their accesses."""
+"""Apps from texts, and two loops over events: one calls handlers, one follows their accesses.
+
+`verdict_of` runs such an app by the engine, and compares it with the oracle's loop.
+"""
 
 from __future__ import annotations
 
 import linecache
 import operator
+import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count, groupby
 from typing import Any
 
 import weir
+from replay_oracle.differences import How, Verdict, judge
+from replay_oracle.programs import Case
 from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.declared_types import frozen
 from weir.handlers.running import event_class, running_with
@@ -57,8 +63,43 @@ def app_of(text: str) -> weir.App:
 
 def handler_of(body: str, *, before: str = "") -> weir.App:
     """Make an app with one handler `h` on `m`, which has this body."""
+    return app_of(_handler_text(body, before))
+
+
+def _handler_text(body: str, before: str) -> str:
     lines = "\n".join(f"    {line}" for line in body.strip().split("\n"))
-    return app_of(f"{before.strip()}\n@app.on(m)\ndef h(e):\n{lines}")
+    return f"{before.strip()}\n@app.on(m)\ndef h(e):\n{lines}"
+
+
+def events_of_m(count: int) -> list[dict[str, object]]:
+    """Draw events of the type `m`."""
+    draw = random.Random(7)
+    return [
+        {
+            "a": draw.randint(-2, 3),
+            "b": draw.randint(0, 3),
+            "f": draw.choice([0.5, -1.0, 2.0]),
+            "s": draw.choice(["ab", "x", "b@c", " d"]),
+            "t": draw.choice(["", "abc", "1"]),
+            "xs": [draw.randint(0, 3) for _ in range(draw.randint(0, 3))],
+            "ys": [draw.choice("abc") for _ in range(draw.randint(0, 3))],
+            "ok": draw.choice([True, False]),
+            "ts": at,
+        }
+        for at in range(count)
+    ]
+
+
+def verdict_of(body: str, *, before: str = "", serial: bool = False) -> Verdict:
+    """Run the app of `handler_of` by the engine, and compare it with the oracle's loop."""
+    return judge(case_of(body, before=before, serial=serial), How())
+
+
+def case_of(body: str, *, before: str = "", serial: bool = False) -> Case:
+    """Make the app of `handler_of` and its events a case of the oracle."""
+    source = f"{PRELUDE.strip()}\n{_handler_text(body, before)}\n"
+    source += "app.serial(h)\n" if serial else ""
+    return Case(0, source, {"m": [events_of_m(40)], "n": [[]]}, {})
 
 
 Event = Mapping[str, object]
@@ -232,5 +273,5 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "tuple": lambda *a: tuple(a), "list": lambda *a: list(a), "set": lambda *a: set(a),
     "dict": lambda *a: dict(zip(a[::2], a[1::2], strict=True)), "item": operator.getitem,
     "slice": lambda a, *ends: a[slice(*ends)], "join": lambda *a: "".join(a),
-    "format": lambda a, how, form: format(_CONVERTED[how](a), form),
+    "format": lambda a, how, form: format(_CONVERTED[how](a), form), "checked": lambda a: True,
 }  # fmt: skip

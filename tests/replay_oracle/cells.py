@@ -1,6 +1,7 @@
 """What a state holds, in the plainest way: for each key the merges that count, folded at a read.
 
-A value is never changed in place: lists are tuples here, structs are `Struct`s.
+A value is never changed in place: what comes in is copied, and what the user's code gets is a copy
+of its own, with real lists. Every NaN in it is `math.nan`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ KINDS = ("add", "set", "max", "min", "append", "add_to_set", "top_k", "call")
 
 
 class Struct(dict):  # type: ignore[type-arg]
-    """A `Struct` is a struct's value: `s["n"]` and `s.n`; nobody can change it."""
+    """A `Struct` is a struct's value: `s["n"]` and `s.n`, also to set them."""
 
     def __getattr__(self, name: str) -> object:
         try:
@@ -23,24 +24,8 @@ class Struct(dict):  # type: ignore[type-arg]
         except KeyError:
             raise AttributeError(name) from None
 
-    def __setitem__(self, name: str, value: object) -> None:
-        raise TypeError("values of a state are immutable")
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(self.items()))
-
-
-class Listed(tuple[object, ...]):
-    """A `Listed` is a list's value: nobody can change it; `+ [x]` makes another."""
-
-    __slots__ = ()
-
-    def __add__(self, other: object) -> Listed:  # type: ignore[override]
-        return Listed((*self, *other))  # type: ignore[misc]
-
-    def __getitem__(self, at: object) -> object:  # type: ignore[override]
-        found = tuple.__getitem__(self, at)  # type: ignore[index]
-        return Listed(found) if isinstance(at, slice) else found  # type: ignore[arg-type]
+    def __setattr__(self, name: str, value: object) -> None:
+        self[name] = value
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +86,13 @@ Cell = Kept | tuple[Merged, ...]
 # --- values ----------------------------------------------------------------------------------
 
 
-def frozen(value: object) -> object:
-    """Return the value with lists as tuples and dicts as structs, at every depth."""
+def copied(value: object) -> object:
+    """Return the value with lists and structs of its own, at every depth."""
     if isinstance(value, list | tuple):
-        return Listed(frozen(v) for v in value)
+        return [copied(v) for v in value]
     if isinstance(value, dict):
-        return Struct({n: frozen(v) for n, v in value.items()})
-    return value
+        return Struct({n: copied(v) for n, v in value.items()})
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
 def typed(kind: Kind, value: object) -> object:
@@ -121,7 +106,7 @@ def typed(kind: Kind, value: object) -> object:
         return int(value)
     if kind.type == "DOUBLE":
         return float(value)  # type: ignore[arg-type]
-    return frozen(value)
+    return copied(value)
 
 
 def comparable(value: object) -> object:
@@ -182,18 +167,18 @@ def _merged(old: object, merge: Merged) -> object:
         case "min":
             return min(old, x)  # type: ignore[type-var]
         case "append":
-            return Listed((*old, x))  # type: ignore[misc]
+            return [*old, x]  # type: ignore[misc]
         case "add_to_set":
             here = {comparable(v) for v in old}  # type: ignore[attr-defined]
-            return old if comparable(x) in here else Listed((*old, x))  # type: ignore[misc]
+            return old if comparable(x) in here else [*old, x]  # type: ignore[misc]
         case "top_k":
             ranked(x)
             # Sorting is stable: of equal ones the earlier stays in front.
             best = sorted((*old, x), key=ranked, reverse=True)  # type: ignore[misc]
-            return Listed(best[: merge.args[1]])  # type: ignore[misc]
+            return best[: merge.args[1]]  # type: ignore[misc]
         case "call":
             assert merge.function is not None
-            return merge.function(old)
+            return merge.function(copied(old))
     raise AssertionError(merge.kind)
 
 
@@ -212,7 +197,7 @@ class Store:
 
     def get(self, name: str, key: object, r: int) -> object:
         """Return what a read at r sees."""
-        return seen(self._held(name, self.key(key), r))
+        return copied(seen(self._held(name, self.key(key), r)))
 
     def merge(self, name: str, given: object, merge: Merged) -> None:
         kind, key, cells = self.kinds[name], self.key(given), self.cells[name]

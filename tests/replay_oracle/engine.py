@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
-from replay_oracle.cells import comparable, frozen
+from replay_oracle.cells import comparable, copied
 from replay_oracle.final_states import saved_values
 from replay_oracle.loop import AppFailed, Comparable, Logs, Loop
 from replay_oracle.numbering import numbered as with_numbers
@@ -138,7 +138,7 @@ def run_app(
 def failure_of(error: WeirError) -> AppFailed:
     """Return the failure of a run as one of the loop's would be."""
     if isinstance(error, OperatorFailed) and isinstance(error.event, Mapping):
-        event = {name: frozen(value) for name, value in error.event.items()}
+        event = {name: copied(value) for name, value in error.event.items()}
         return AppFailed(str(error), error.function, event)
     return AppFailed(str(error))
 

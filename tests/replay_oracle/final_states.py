@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from replay_oracle.cells import Kind, Merged, comparable, fold, frozen, seen
+from replay_oracle.cells import Kind, Merged, comparable, copied, fold, seen
 
 Rows = list[dict[str, object]]
 
@@ -58,11 +58,11 @@ UNKNOWN = _Unknown()
 def _merge(row: Mapping[str, object]) -> Merged:
     kind = str(row["merge"])
     if kind in ("append", "add_to_set"):
-        return Merged(0, kind, (frozen(row["element"]),))
+        return Merged(0, kind, (copied(row["element"]),))
     if kind == "top_k":
         return Merged(0, kind, (row["element"], row["k"]))
     if kind in ("add", "set", "max", "min"):
-        return Merged(0, kind, (frozen(row["arg"]),))
+        return Merged(0, kind, (copied(row["arg"]),))
     return Merged(0, "call", ())
 
 

@@ -236,4 +236,34 @@ def second(e):
     else:
         two.add(e.n % 3, two.get(e.n % 3) + 1)
 """, a=[[at(t, "p", n=n) for t, n in enumerate((0, 1, 2, 3, 0, 4, 3, 6, 2, 0, 5))]]),
+    Example("a merge into a state of a circle, by a handler that has another one there", """
+one = app.state("one", default=0)
+two = app.state("two", default=0)
+@app.on(a)
+def first(e):
+    one.set(e.k, one.get(e.k) + two.get(e.k))
+    two.add(e.k, one.get(e.k) % 3)
+@app.on(a)
+def beside(e):
+    two.set(e.k, e.n)
+    one.merge(e.k, lambda v: v * 2 + e.n)
+@app.on(a)
+def last(e):
+    one.set(e.k, one.get(e.k) + two.get(e.k) * 10)
+    app.emit("out", n=one.get(e.k))
+""", a=[[at(t, "pq"[t % 2], n=t) for t in range(5)]]),
+    Example("a read of a circle by a handler that merges a function into it", """
+one = app.state("one", default=0)
+two = app.state("two", default=False)
+@app.on(a)
+def carry(e):
+    two.set(e.k, one.get(e.k) > 2)
+    one.merge(e.k, lambda v: v + (2 if two.get(e.k) else 1))
+    if two.get(e.k):
+        one.add(e.k, 5)
+@app.on(a)
+def look(e):
+    two.merge(e.k, lambda v: not v)
+    app.emit("out", n=one.get(e.k), f=two.get(e.k))
+""", a=[[at(t, "pq"[t % 2], n=t) for t in range(6)]]),
 )  # fmt: skip

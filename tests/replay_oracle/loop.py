@@ -7,20 +7,25 @@ this loop. What an app means is said once more here, as code:
 2. For each event its handlers run: those that write a state before those that only read it,
    else in order of definition (`in_handler_order`).
 3. `get` sees what was merged before; `merge` takes effect at once.
+4. Events and what states hold are handed out as copies, to each handler its own.
+5. What a state refuses ends the run, even if a handler catches it; what a merge's function raises
+   is the handler's own, who may catch it.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import sys
 import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from replay_oracle.accesses_found import Touched, functions_of, touched
-from replay_oracle.cells import Kind, Merged, Store, comparable, frozen, typed
+from replay_oracle.cells import Kind, Merged, Store, comparable, copied, typed
 
 NUMBER = "number"
 Row = Mapping[str, object]
@@ -94,7 +99,7 @@ class Event:
     """An `Event` is what a handler gets: its columns, `vs` and `ve` as attributes."""
 
     def __init__(self, kind: EventKind, row: Row) -> None:
-        values = {name: frozen(row.get(name)) for name in kind.columns}
+        values = {name: copied(row.get(name)) for name in kind.columns}
         vs = values[kind.vs]
         if kind.ve is not None:
             ve = values[kind.ve]
@@ -103,7 +108,7 @@ class Event:
         self.__dict__.update(values, vs=vs, ve=ve)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise Wrong("an event is immutable")
+        raise AttributeError(f"an event is immutable: {name}")
 
 
 class State:
@@ -120,8 +125,9 @@ class State:
 
 
 def _ready_made(kind: str) -> Callable[..., None]:
-    def method(self: State, key: object, *args: object) -> None:
-        self._loop.change(self._name, key, kind, args, None)
+    def method(self: State, key: object, *args: object, **named: object) -> None:
+        more = tuple(named[name] for name in ("x", "k") if name in named)
+        self._loop.change(self._name, key, kind, (*args, *more), None)
 
     return method
 
@@ -150,7 +156,7 @@ class App:
         key: object = None, last: int | None = None, expires: int | None = None,
     ) -> State:  # fmt: skip
         kind = Kind(name, None, type or _type_of(default), last, expires)
-        kind.default = typed(kind, frozen(default))
+        kind.default = typed(kind, copied(default))
         self._loop.store.declare(kind)
         return State(self._loop, name)
 
@@ -171,7 +177,7 @@ class App:
     def emits(self, name: str, columns: str) -> None:
         """Types of emits: Python has none."""
 
-    def emit(self, name: str, **fields: object) -> None:
+    def emit(self, name: str, /, **fields: object) -> None:
         self._loop.emit(name, fields)
 
 
@@ -195,6 +201,7 @@ class Loop:
     """A `Loop` runs one app; `wrong_loops.py` has subclasses that do it wrong."""
 
     store_class: type[Store] = Store
+    app_class: type[App] = App
 
     def __init__(self, source: str, params: Mapping[str, object] | None = None) -> None:
         self.params = dict(params or {})
@@ -204,6 +211,9 @@ class Loop:
         self.app: App | None = None
         self.event: Event | None = None
         self.view: tuple[Store, int] | None = None
+        self.refused: Exception | None = None
+        self.raised: Exception | None = None
+        """The first failure of a state, and the last one of a merge's function."""
         self.answer = Answer()
         names = self._execute(source)
         states = {n: v._name for n, v in names.items() if isinstance(v, State)}
@@ -215,15 +225,16 @@ class Loop:
 
     def _execute(self, source: str) -> dict[str, object]:
         module = types.ModuleType("weir")
-        module.App = lambda name: App(self, name)  # type: ignore[attr-defined]
+        module.App = lambda name: self.app_class(self, name)  # type: ignore[attr-defined]
         module.udf = lambda *a, **k: a[0] if a else (lambda f: f)  # type: ignore[attr-defined]
 
         def imported(name: str, *rest: object) -> object:
             return module if name == "weir" else builtins.__import__(name, *rest)  # type: ignore[arg-type]
 
-        names: dict[str, object] = {
-            "__name__": "app", "__builtins__": {**vars(builtins), "__import__": imported},
-        }  # fmt: skip
+        loaded = types.ModuleType("weir_oracle_app")
+        names = vars(loaded)
+        names["__builtins__"] = {**vars(builtins), "__import__": imported}
+        sys.modules[loaded.__name__] = loaded  # dataclasses look there, also those in handlers
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             exec(compile(source, "app.py", "exec"), names)
@@ -238,18 +249,20 @@ class Loop:
     def run(self, logs: Logs, to: int | None = None) -> Answer:
         """Run all events (before `to`); the final state is as of `to`, else of the largest vs."""
         for kind, row in self.in_log_order(logs):
-            if to is not None and row[kind.vs] >= to:  # type: ignore[operator]
+            if to is not None and self.time_of(kind, row) >= to:
                 break
-            self.event = Event(kind, row)
             for handler in self.in_handler_order(kind.name):
+                self.event = self.event_of(kind, row)
                 try:
                     handler.function(self.event)
+                    if self.refused is not None:
+                        raise self.refused
                 except Wrong:
                     raise
                 except Exception as error:
                     text = f"{handler.name}: {type(error).__name__}: {error}"
                     raise AppFailed(text, handler.name, vars(self.event)) from error
-        every = [Event(kind, row).vs for kind, row in self.in_log_order(logs)]  # type: ignore[attr-defined]
+        every = [self.time_of(kind, row) for kind, row in self.in_log_order(logs)]
         end = to if to is not None else max(every, default=0)
         try:
             self.answer.state = {n: dict(self.store.listed(n, end)) for n in self.store.kinds}
@@ -262,8 +275,15 @@ class Loop:
         for number, kind in enumerate(self.kinds):
             for partition, rows in enumerate(logs[kind.name]):
                 for offset, row in enumerate(rows):
-                    found.append(((row[kind.vs], number, partition, offset), (kind, row)))
-        return [event for _, event in sorted(found, key=lambda pair: pair[0])]  # type: ignore[arg-type,return-value]
+                    at = self.time_of(kind, row)
+                    found.append(((at, number, partition, offset), (kind, row)))
+        return [event for _, event in sorted(found, key=lambda pair: pair[0])]
+
+    def time_of(self, kind: EventKind, row: Row) -> int:
+        return row[kind.vs]  # type: ignore[return-value]
+
+    def event_of(self, kind: EventKind, row: Row) -> Event:
+        return Event(kind, row)
 
     def in_handler_order(self, event: str) -> list[Handler]:
         """Return the handlers of an event type in the order in which they run."""
@@ -286,11 +306,10 @@ class Loop:
     # --- what handlers do --------------------------------------------------------------------
 
     def read(self, name: str, key: object) -> object:
-        if self.view is not None:
-            store, at = self.view
-            return store.get(name, key, at)
         assert self.event is not None
-        return self.store.get(name, key, self.event.vs)  # type: ignore[attr-defined]
+        store, at = self.view or (self.store, self.event.vs)  # type: ignore[attr-defined]
+        with self.ends_the_run():
+            return store.get(name, key, at)
 
     def change(
         self, name: str, key: object, kind: str, args: tuple[object, ...],
@@ -301,7 +320,18 @@ class Loop:
         assert self.event is not None
         at: int = self.event.vs  # type: ignore[attr-defined]
         captured = self.captured(function, at) if function else None
-        self.store.merge(name, key, Merged(at, kind, tuple(frozen(a) for a in args), captured))
+        with self.ends_the_run():
+            self.store.merge(name, key, Merged(at, kind, tuple(copied(a) for a in args), captured))
+
+    @contextmanager
+    def ends_the_run(self) -> Iterator[None]:
+        """Remember a failure of a state; those of a merge's function pass."""
+        try:
+            yield
+        except Exception as error:
+            if error is not self.raised:
+                self.refused = self.refused or error
+            raise
 
     def captured(self, function: Callable[[object], object], at: int) -> Callable[[object], object]:
         """Return the function as it is now: its variables and all states keep their values."""
@@ -317,6 +347,9 @@ class Loop:
             outer, self.view = self.view, (store, at)
             try:
                 return function(old)
+            except Exception as error:
+                self.raised = error
+                raise
             finally:
                 self.view = outer
 
@@ -327,7 +360,7 @@ class Loop:
             raise Wrong("a merge function emits")
         event = self.event
         assert event is not None
-        row = tuple((n, frozen(v)) for n, v in fields.items())
+        row = tuple((n, copied(v)) for n, v in fields.items())
         self.answer.emits.setdefault(name, []).append(Emitted(event.vs, event.ve, row))  # type: ignore[attr-defined]
 
 

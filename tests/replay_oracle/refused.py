@@ -67,7 +67,12 @@ def right(e):
         "c.merge(e.k, lambda n: n + (w.append(e.k, 1) or 1))"), ("append",)),
     Refusal("the clock", _handler("c.set(e.k, int(time.time()))", "import time"), ("time",)),
     Refusal("the clock, imported where it is read",
-        _handler("import time\nc.set(e.k, int(time.time()))"), ("import time",)),
+        _handler("import time as t\nc.set(e.k, int(t.time()))"), ("t.time()", "clock")),
+    Refusal("the date of today, imported in a function of a helper", _handler("c.set(e.k, year())",
+        "def year():\n    def today():\n        from datetime import date\n"
+        "        return date.today()\n    return today().year\n"), ("date.today()", "clock")),
+    Refusal("another library, imported in a helper", _handler("c.set(e.k, one())",
+        "def one():\n    import numpy\n    return 1\n"), ("import numpy", "top of the file")),
     Refusal("the date of today",
         _handler("app.emit('out', d=str(datetime.now()))", "from datetime import datetime"),
         ("now",)),
@@ -83,18 +88,17 @@ def right(e):
         ("SEEN",)),
     Refusal("a number that belongs to the module", _handler(
         "global count\ncount += 1", "count = 0"), ("count",)),
-    Refusal("a state's value that is changed", _handler(
-        "v = w.get(e.k)\nv.append(e.n)\napp.emit('out', n=len(v))"), ("append",)),
-    Refusal("an event that is changed", _handler("e.n = 1\nc.add(e.k, e.n)"), ("n",)),
     Refusal("a column that is not there", _handler("c.add(e.nothing, 1)"), ("nothing",)),
     Refusal("a method that states do not have", _handler("c.push(e.k, 1)"), ("push",)),
     Refusal("keys of two shapes", _handler("c.add(e.k, 1)\napp.emit('out', n=c.get((e.k, e.u)))"),
         ("c",)),
     Refusal("a string in a state of integers", _handler("c.set(e.k, e.s)"), ("c",)),
-    Refusal("a loop without an end", _handler(
-        "while c.get(e.k) < e.n:\n    c.add(e.s, 1)"), ("while", "app.serial")),
-    Refusal("a state out of a dict", _handler(
-        "TABLE[e.k].add(e.u, 1)", "d = app.state('d', default=0)\nTABLE = {'p': d}"), ("TABLE",)),
+    Refusal("a loop that may not end, over two keys", _handler(
+        "while c.get(e.k) < e.n:\n    c.add(e.s, 1)"), ("act", "`c`", "e.k", "e.s", "app.serial")),
+    Refusal("a state in an object that other code gets", _handler(
+        "getattr(box, 'state').add(e.u, 1)",
+        "class Box: pass\nd = app.state('d', default=0)\nbox = Box()\nbox.state = d"),
+        ("Box", "states", "app.serial")),
     Refusal("window and expiry at once", "\nc = app.state('c', default=0, last=3, expires=4)\n",
         ("last", "expires")),
 )  # fmt: skip

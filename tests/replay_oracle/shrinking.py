@@ -96,7 +96,9 @@ def _sources(case: Case) -> Iterator[Case]:
     for path in list(_paths(tree)):
         if path[-1][0] in ("func", "decorator_list", "args") and path[-1][1] is None:
             continue
-        if len(path) > 1 and not isinstance(tree.body[path[0][1] or 0], ast.FunctionDef):
+        if len(path) > 1 and not isinstance(
+            tree.body[path[0][1] or 0], ast.FunctionDef | ast.ClassDef
+        ):
             continue
         for change in (_drop, _inner, _body, _otherwise, _constant):
             for text in change(case.source, path):
@@ -159,7 +161,7 @@ def _drop(source: str, path: Path) -> Iterator[str]:
 
 def _body(source: str, path: Path) -> Iterator[str]:
     node = _node(source, path)
-    if isinstance(node, ast.If | ast.For):
+    if isinstance(node, ast.If | ast.For | ast.While | ast.With | ast.Try):
         yield from _replaced(source, path, list(node.body))
 
 

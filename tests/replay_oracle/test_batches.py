@@ -28,7 +28,7 @@ def test_random_apps_in_batches(first: int) -> None:
 
 
 def test_a_failure_in_a_batch_is_the_loops() -> None:
-    case = draw_failing(3)
+    case = draw_failing(4)
     assert case is not None
     verdict = judge_batches(case, 7, check=False)
     assert verdict.kind == "same", verdict.text

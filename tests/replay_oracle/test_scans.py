@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pytest
 
-from replay_oracle.cells import Kind, Merged, Store, comparable, frozen
+from replay_oracle.cells import Kind, Merged, Store, comparable, copied
 from replay_oracle.final_states import saved_values
 from replay_oracle.logs import Rows, draw_logs
 from weir.events.types import BIGINT, DOUBLE, STRING
@@ -141,7 +141,7 @@ def _event(
     if port:
         return []
     values = [row[c] for c in COLUMNS] + [answers[r.column] for r in node.reads]
-    return [(at, at + 1, *(comparable(frozen(v)) for v in values))]
+    return [(at, at + 1, *(comparable(copied(v)) for v in values))]
 
 
 def _merged(request: StateMerge, row: Mapping[str, object], at: int) -> Merged:
@@ -179,7 +179,7 @@ def test_random_scans(first: int) -> None:
             continue  # `top_k` of NULL
         how = _ways(seed)
         came = run_program(_program(drawn.node), drawn.logs, **how).rows  # type: ignore[arg-type]
-        rows = [tuple(comparable(frozen(v)) for n, v in row.items() if n != "ts") for row in came]
+        rows = [tuple(comparable(copied(v)) for n, v in row.items() if n != "ts") for row in came]
         assert Counter(rows) == Counter(wanted), f"seed {seed}, {how}: {drawn.node}"
         assert rows == wanted or how["parallelism"] != 1, f"order: seed {seed}, {how}"
         for number, kind in enumerate(drawn.kinds):

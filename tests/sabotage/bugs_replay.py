@@ -11,8 +11,8 @@ _WINDOWS = "kernels/structures/cell_windows.py"
 
 BUGS = (
     # --- analysis ---
-    Bug("a return ends nothing", "handlers/executing.py",
-        "return Exits(returns=(Path(run.conditions, {RETURNED: given}),))",
+    Bug("a return ends nothing", "handlers/reading/statements.py",
+        "return Exits(returns=(Path(run.conditions, {RETURNED: result}),))",
         "return Exits(falls=_here(run, frame))", _WORKED),
     Bug("a new UUID is let in", "handlers/forbidden.py",
         '("uuid.", _CHANCE), ', "", _REFUSED),
@@ -31,13 +31,14 @@ BUGS = (
     Bug("what is emitted in loops comes behind the rest", "handlers/emitting.py",
         "if _mixes_elements(found):", "if False:", _WORKED),
     Bug("n + x on DOUBLE becomes an exact sum", _MERGES,
-        'return "call", (number,), function', 'return "add", (number,), None', _WORKED),
+        'return "call", (number,), function', 'return "add", (number,), None',
+        ("tests/unit/handlers/test_merges.py",)),
     Bug("n - 1 adds one", _MERGES, "Const(-value, line=new.line)", "Const(value, line=new.line)",
         ("tests/unit/handlers/test_merges.py",)),
     Bug("a ring that begins with a loop has a row for each element", "handlers/scan_planning.py",
         "if place.block is not None:", "if place.steps[0].block is not None:", _WORKED),
-    Bug("a later run goes on from a rounded sum", "handlers/serial_planning.py",
-        "merged or self._final)", "merged)", _WORKED),
+    Bug("a later run goes on from a rounded sum", "handlers/scan_planning.py",
+        "return self._inputs.final or bool(others)", "return bool(others)", _WORKED),
     # --- scans ---
     Bug("what has ended is saved", "kernels/operators/final_state.py",
         "            self._scan.drop(self._as_of)", "            pass",

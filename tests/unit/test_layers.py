@@ -174,11 +174,13 @@ def test_the_tables_of_contributing_are_the_folders() -> None:
 
 
 def test_no_import_goes_around_the_rule() -> None:
-    """Imports by name are not in the syntax trees; only `weir` itself loads its names so, and the
-    command line, which may import everything, its commands."""
+    """Imports by name are not in the syntax trees; only `weir` itself loads its names so, the
+    command line, which may import everything, its commands, and who reads handlers the modules of
+    Python's library that these import."""
     around = {"import_module", "__import__", "run_module", "run_path"}
+    free = ("__init__.py", "cli/__init__.py", "handlers/reading/local_imports.py")
     for path in modules():
-        if path in (SRC / "weir" / "__init__.py", SRC / "weir" / "cli" / "__init__.py"):
+        if path.relative_to(SRC / "weir").as_posix() in free:
             continue
         nodes = list(_parsed(path))
         names = {node.id for node in nodes if isinstance(node, ast.Name)}

@@ -292,6 +292,9 @@ def _print_replay(
         faster = (report.last - report.first) / 1e6 / max(seconds, 1e-9)
         told += f", {faster:,.1f} × real time" if faster >= 0.1 else ""
     say(told, err=True)
+    if report.in_rows:
+        names = ", ".join(map(in_one_line, report.in_rows))
+        say(f"row by row: {names} (weir explain says why)", err=True)
     if report.shadow:
         first = "all" if report.shadow == report.events else "the first"
         agree = "agrees" if report.shadow == 1 else "agree"

@@ -22,6 +22,9 @@ from weir.errors import ProgramPlace
 from weir.handlers.values import Tree
 from weir.plan.states import HandlerPlace, MergeKind
 
+CHECKS = "$checks"
+"""The name of emits that never happen: their conditions are evaluated for their failures."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
@@ -33,6 +36,16 @@ class Access:
     guard: Tree | None = None
     block: int | None = None
     over: Tree | None = None
+    repeats: bool = False
+    """Whether it may happen more than once for an event, other than by its block."""
+    varying_from: int = 0
+    """Where it repeats: the number of the first `Opaque` that may be another one each time."""
+    is_shielded: bool = False
+    """Whether code around it may catch every exception."""
+    in_merge: str = ""
+    """The state whose merge function it stands in."""
+    is_hidden: bool = False
+    """Whether no handler has it: it is there for the failures of others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +54,8 @@ class GetAccess(Access):
 
     state: str
     key: tuple[Tree, ...]
+    defers: bool = False
+    """Whether an answer that fails is None, until a handler uses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,5 +104,7 @@ class Analysed:
     writes: frozenset[str]
     """What its text reads and writes, on all branches."""
     emits: frozenset[str]
+    why_rows: str = ""
+    """Why it does not run in columns; empty if it can."""
     refused: str = ""
     refused_line: int = 0

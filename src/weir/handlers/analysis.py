@@ -4,57 +4,57 @@ Contract
 1. What no handler may do raises ScriptError: file, line, reason, way out (`reach.py`).
 2. What a handler reads and writes is that of its text, on all branches (`state_uses.py`), so that
    no value of a parameter changes the order of handlers.
-3. A handler that has no form as accesses has `Analysed.refused`: why, where, and that
-   `app.serial()` runs it row by row. What it may emit is then that of its text.
-4. Otherwise the accesses are those on the branches that these parameters leave, helpers included,
-   in the order in which Python would do them. Each is among what the text reads and writes.
+3. The accesses are those on the branches that these parameters leave, helpers included, in the
+   order in which Python may do them. Each is among what the text reads and writes. `why_rows` says
+   why a handler does not run in columns; its accesses are then those that may happen.
+4. A handler that nobody can follow has `Analysed.refused`: why, where, and that `app.serial()` runs
+   it row by row. What it may emit is then that of its text.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from types import FunctionType
 
 from weir.errors import PlanError
-from weir.handlers import calling, evaluating, executing
-from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess, access_place
+from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.app import App
-from weir.handlers.arguments import CallArguments, bound_arguments, default_values
-from weir.handlers.bindings import bound_names
 from weir.handlers.declarations import EventHandler, EventType
-from weir.handlers.execution import Execution, FailingCheck, NotAccesses
-from weir.handlers.frames import Exits, Frame, Path
 from weir.handlers.held_values import StateUses
 from weir.handlers.reach import Reach, resolver
-from weir.handlers.sources import FunctionSource
+from weir.handlers.reading import calls, expressions, opaque_code, statements
+from weir.handlers.reading.arguments import CallArguments, bound_arguments, default_values
+from weir.handlers.reading.bindings import bound_names
+from weir.handlers.reading.checks import with_checks
+from weir.handlers.reading.execution import Execution, HandleLost
+from weir.handlers.reading.frames import Exits, Frame, Path
+from weir.handlers.reading.symbols import ANY_VALUE, TheEvent, known
 from weir.handlers.state_uses import state_uses
-from weir.handlers.symbols import TheEvent, known
-from weir.handlers.trees import reads_in
-from weir.handlers.values import Op, Tree
 
 
 class _Steps:
     """The modules that run the parts of a handler."""
 
-    evaluate = staticmethod(evaluating.evaluate)
-    call = staticmethod(calling.call)
-    apply = staticmethod(calling.apply)
-    execute = staticmethod(executing.execute)
+    evaluate = staticmethod(expressions.evaluate)
+    visit = staticmethod(opaque_code.visit)
+    escape = staticmethod(opaque_code.escape)
+    call = staticmethod(calls.call)
+    apply = staticmethod(calls.apply)
+    execute = staticmethod(statements.execute)
 
 
 def analyse_app(app: App, params: Mapping[str, object] | None = None) -> tuple[Analysed, ...]:
     """Analyse all handlers of an app, each for all its event types; check that keys agree."""
     reach = Reach(app)
     values = app.param_values(params)
-    found = [
+    analysed = [
         _analysed(app, handler, event, values, reach)
         for handler in app.handlers.values()
         for event in handler.events
     ]
-    check_keys(app, found)
-    return tuple(found)
+    check_keys(app, analysed)
+    return tuple(analysed)
 
 
 def analyse(
@@ -75,35 +75,39 @@ def _analysed(
     function = handler.function
     assert isinstance(function, FunctionType)
     touched = reach.of_function(function, handler=True)
-    if not touched.emits and not touched.writes:
-        _refuse_failing(handler.name, reach.source(function))
+    reach.check_kept(function)
     run = Execution(app, event, handler.name, params, reach, _Steps())
+    uses = _uses(app, handler, event, reach)
     try:
-        uses = state_uses(function, reach)
         _run(run, function)
-        accesses = _with_checks(run)
-    except NotAccesses as refused:
+        accesses = run.accesses if run.why_rows else with_checks(run)
+    except HandleLost as refused:
         error = refused.error(handler.name)
         return Analysed(
-            handler.name, event.name, (), *uses, frozenset(touched.emits), str(error), error.line
-        )
+            handler.name, event.name, (), *uses, frozenset(touched.emits),
+            refused=str(error), refused_line=error.line,
+        )  # fmt: skip
     except RecursionError as error:
         raise PlanError(f"the handler `{handler.name}` is nested too deeply") from error
     _check_uses(accesses, uses, function.__code__.co_filename)
-    emits = frozenset(a.name for a in accesses if isinstance(a, EmitAccess))
-    return Analysed(handler.name, event.name, tuple(accesses), *uses, emits)
+    emits = frozenset(a.name for a in accesses if isinstance(a, EmitAccess) and not a.is_hidden)
+    return Analysed(handler.name, event.name, tuple(accesses), *uses, emits, run.why_rows)
 
 
-def _refuse_failing(handler: str, source: FunctionSource) -> None:
-    """Refuse `raise` and `assert` in a handler without effects: nobody would run it."""
-    for node in ast.walk(source.node):
-        if isinstance(node, ast.Raise | ast.Assert):
-            raise source.file.error(
-                f"`{handler}` neither emits nor merges, so it is not run, and this never fails",
-                node,
-                hint='give out what is wrong: app.emit("broken", …); or fail in a handler that '
-                "emits or merges",
-            )
+def _uses(app: App, handler: EventHandler, event: EventType, reach: Reach) -> StateUses:
+    """Return what a handler reads and writes on all branches, whatever the parameters are: by its
+    text, and by what is found when no parameter has a value."""
+    function = handler.function
+    assert isinstance(function, FunctionType)
+    text = state_uses(function, reach)
+    run = Execution(app, event, handler.name, dict.fromkeys(app.params, ANY_VALUE), reach, _Steps())
+    try:
+        _run(run, function)
+    except HandleLost:  # who runs it says so
+        return text
+    reads = {a.state for a in run.accesses if isinstance(a, GetAccess)}
+    writes = {a.state for a in run.accesses if isinstance(a, MergeAccess)}
+    return StateUses(text.reads | reads, text.writes | writes)
 
 
 def _check_uses(
@@ -115,10 +119,10 @@ def _check_uses(
             continue
         reads = isinstance(access, GetAccess)
         if access.state not in (uses.reads if reads else uses.writes):
-            place = access_place(access, file)
             raise PlanError(
-                f"{place}: it {'reads' if reads else 'writes'} the state `{access.state}` in a way "
-                "that the order of handlers does not count with",
+                f"{access.handler} ({file}:{access.line}): it {'reads' if reads else 'writes'} "
+                f"the state `{access.state}` in a way that the order of handlers does not count "
+                "with",
                 hint="call it by its name there, or hand it to the function that uses it",
             )
 
@@ -132,37 +136,15 @@ def _run(run: Execution, function: FunctionType) -> None:
         function.__globals__,
     )  # fmt: skip
     values = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
-    given = CallArguments((TheEvent(run.event),))
-    variables = bound_arguments(node, given, values, function.__name__, frame, node)
+    event = CallArguments((TheEvent(run.event),))
+    variables = bound_arguments(node, event, values, function.__name__, frame, node)
+    frame.variables = variables
     run.stack.append(node)
+    run.frames.append(frame)
     exits: Exits = run.steps.execute(run, frame, node.body, Path((), variables))
     run.stack.pop()
+    run.frames.pop()
     assert not exits.breaks
-
-
-def _with_checks(run: Execution) -> list[GetAccess | MergeAccess | EmitAccess]:
-    """Put what fails on purpose in front of the guard of an access, where it is evaluated."""
-    accesses = list(run.accesses)
-    for check in run.checks:
-        at = _place(check, accesses)
-        if at is None:
-            raise NotAccesses(
-                "nothing comes behind that the failure could stop", check.node, check.frame
-            )
-        guard = accesses[at].guard
-        parts = (check.tree,) if guard is None else (check.tree, guard)
-        whole: Tree = parts[0] if len(parts) == 1 else Op("and", parts, line=check.tree.line)
-        accesses[at] = replace(accesses[at], guard=whole)
-    return accesses
-
-
-def _place(check: FailingCheck, accesses: list[GetAccess | MergeAccess | EmitAccess]) -> int | None:
-    """Return the number of an access whose guard a check may stand in."""
-    plain = [n for n, a in enumerate(accesses) if a.block is None and not isinstance(a, GetAccess)]
-    behind = [n for n in plain if n >= check.at]
-    needed = max(reads_in((check.tree,)), default=-1)
-    before = [n for n in plain if n > needed]
-    return behind[0] if behind else next(iter(before), None)
 
 
 def check_keys(app: App, analysed: Iterable[Analysed]) -> None:

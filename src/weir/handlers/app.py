@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, cast
 
@@ -92,6 +93,8 @@ class App(EmittingApp):
         """The file and modules that the app was loaded from, each with its fingerprint."""
         self.needed: tuple[tuple[str, str], ...] = ()
         """What its code needs and what does not travel, each with the file that imports it."""
+        self.turn = threading.RLock()
+        """Held by who runs the handlers."""
         self._serial: list[tuple[Callable[..., object], ...]] = []
         self._all_serial = False
 
@@ -294,9 +297,12 @@ class App(EmittingApp):
 
     def emit(self, name: str, /, **fields: object) -> None:
         """Emit a row, inside of a handler; it gets the lifetime of the event."""
-        if self.params:  # which are objects of their own here
-            fields = {field: without_params(value) for field, value in fields.items()}
-        current("app.emit()").emit(name, fields)
+        live = self.__dict__.get("emit")  # where somebody kept this method from before it was bound
+        if live is not None:
+            live(name, **fields)
+            return
+        plain = {field: without_params(value) for field, value in fields.items()}
+        current("app.emit()").emit(name, plain)
 
     def emits(self, name: str, columns: ColumnsText) -> None:
         """Declare the columns of an emitted stream; without, they are those of the emits.
@@ -395,6 +401,13 @@ class App(EmittingApp):
 
     def __repr__(self) -> str:
         return f"App({self.name!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {n: v for n, v in self.__dict__.items() if n not in ("turn", "emit")}
+
+    def __setstate__(self, held: dict[str, Any]) -> None:
+        self.__dict__.update(held)
+        self.turn = threading.RLock()
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         if self.imported is None:

@@ -61,7 +61,8 @@ class EventChains:
     of the main one that a loop's accesses start from.
 
     `ring_waits` are the reads that those of rings wait for, by order; `function_names` what the
-    functions of merges are called. A ring of the main chain may have reads in loops: their answers
+    functions of merges are called; `key_parts` the types of what units tell of their keys. A ring
+    of the main chain may have reads in loops: their answers
     lie in a LIST beside the elements (`$b4` for the loop 4), and the loop's rows come out of that.
     """
 
@@ -74,6 +75,7 @@ class EventChains:
         function_names: Mapping[int, str],
         states: Mapping[str, State],
         files: Mapping[str, str],
+        key_parts: Mapping[int, pa.DataType],
         *,
         vectorise: bool,
     ) -> None:
@@ -82,7 +84,9 @@ class EventChains:
         self._reads = {a.order: a for a in flow.accesses if isinstance(a, GetAccess)}
         self._waits = {o: ring_waits.get(o, waits_for(r)) for o, r in self._reads.items()}
         self._on_main = {o for o, r in self._reads.items() if r.block is None} | main_ring
-        self._scope = scope_of(flow.accesses, schema(entrance), states, files, vectorise)
+        scope = scope_of(flow.accesses, schema(entrance), states, files, vectorise)
+        parts = {token: (f"$r{token}", dtype) for token, dtype in key_parts.items()}
+        self._scope = replace(scope, answers={**scope.answers, **parts})
         self._needed: list[Access] = []
         self.main = RowChain(None)
         self._loops: dict[tuple[int, int], RowChain] = {}
@@ -94,6 +98,14 @@ class EventChains:
         self.add_point(self.main, self.entrance, frozenset())
 
     # --- values ----------------------------------------------------------------------------
+
+    @property
+    def event_columns(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return schema(self.entrance).columns
+
+    def unit_scope(self, handler: str) -> Scope:
+        """Return the scope of the keys and answers that a unit is given."""
+        return in_handler(self._scope, handler, self._files)
 
     def scope(self, access: Access) -> Scope:
         """Return the scope of an access's values."""
@@ -165,7 +177,7 @@ class EventChains:
         chain = self.home(access)
         if chain is None:
             return []
-        needed = self._all_reads(waits_for(access))
+        needed = self._all_reads(waits_for(access)) & self._reads.keys()
         inner = {o for o in needed if self._reads[o].block == chain.block}
         return [self._reads[o] for o in sorted(inner - chain.points[-1].answered)]
 
@@ -178,7 +190,10 @@ class EventChains:
         found = set(reads)
         stack = list(found)
         while stack:
-            read = self._reads[stack.pop()]
+            order = stack.pop()
+            if order not in self._reads:  # it is what a unit tells
+                continue
+            read = self._reads[order]
             new = self._waits[read.order] - found if not self.is_on_main(read) else frozenset()
             found |= new
             stack += new

@@ -1,19 +1,17 @@
-"""Refuses what changes values in place that are not the handler's own, and orders that no replay
-repeats.
+"""Refuses default arguments that are changed in place, and orders that no replay repeats.
 
-The event, what states give and default arguments are values of somebody else: to change one never
-changes a state. A set has no order that a second run would repeat, so nothing goes through one.
+A default argument is one object for all calls: what a function puts into it would stay for the next
+event. A set has no order that a second run would repeat, so nothing goes through one.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
-from weir.handlers.bindings import argument_names, bound_names
-from weir.handlers.sources import FunctionNode, FunctionSource
+from weir.handlers.reading.bindings import bound_names
+from weir.handlers.reading.sources import FunctionSource
 
 MUTATORS = frozenset((
     "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "add", "discard",
@@ -22,14 +20,6 @@ MUTATORS = frozenset((
 ))  # fmt: skip
 """The methods of Python's lists, dicts, sets and deques that change them."""
 
-IN_PLACE = frozenset((
-    "_heapq.heappush", "_heapq.heappop", "_heapq.heapify", "_heapq.heapreplace",
-    "_heapq.heappushpop", "_bisect.insort_left", "_bisect.insort_right", "_operator.setitem",
-    "_operator.delitem", "_operator.iadd", "_operator.iconcat", "builtins.setattr",
-    "builtins.delattr", "builtins.next",
-))  # fmt: skip
-"""Functions of Python's library that change their first argument."""
-
 _IN_ORDER = frozenset((
     "list", "tuple", "iter", "next", "enumerate", "zip", "map", "filter", "reversed", "str",
     "repr", "dict",
@@ -37,15 +27,9 @@ _IN_ORDER = frozenset((
 _SETS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
 
 
-def check_changes(
-    source: FunctionSource,
-    resolve: Callable[[str], object],
-    is_state: Callable[[object], bool],
-    *,
-    event: bool,
-) -> None:
-    """Raise ScriptError for such code in a function; `event`: its first argument is the event."""
-    _Check(source, resolve, is_state, event).check()
+def check_changes(source: FunctionSource, resolve: Callable[[str], object]) -> None:
+    """Raise ScriptError for such code in a function."""
+    _Check(source, resolve).check()
 
 
 @dataclass(slots=True)
@@ -56,21 +40,11 @@ class _Assigned:
 
 
 class _Check:
-    def __init__(
-        self,
-        source: FunctionSource,
-        resolve: Callable[[str], object],
-        is_state: Callable[[object], bool],
-        event: bool,
-    ) -> None:
-        self._source, self._resolve, self._is_state = source, resolve, is_state
-        arguments = source.node.args
-        names = argument_names(arguments)
-        self._event = names[0] if event else ""
+    def __init__(self, source: FunctionSource, resolve: Callable[[str], object]) -> None:
+        self._source, self._resolve = source, resolve
         self._bound = bound_names(source.node)
         self._assigned = _assignments(source.node)
-        self._mutable = _mutable_defaults(arguments)
-        self._olds = set(self._merge_arguments())
+        self._mutable = _mutable_defaults(source.node.args)
 
     def check(self) -> None:
         for node in ast.walk(self._source.node):
@@ -97,54 +71,16 @@ class _Check:
     # --- changes --------------------------------------------------------------------------
 
     def _refuse_change(self, value: ast.expr, node: ast.AST) -> None:
-        owner = self._owner(value)
-        if not owner:
+        while isinstance(value, ast.Attribute | ast.Subscript):
+            value = value.value
+        if not isinstance(value, ast.Name) or value.id in self._assigned:
             return
-        shown = ast.unparse(value)
-        shown = shown if len(shown) < 40 else f"{shown[:37]}…"
-        hint = "values are immutable: make a new one, and merge or set that"
-        if owner == "a default argument":
-            hint = "what a handler remembers lies in states: app.state(…)"
-        message = f"`{shown}` is {owner}, which is changed in place"
-        raise self._source.file.error(message, node, hint)
-
-    def _owner(self, value: ast.expr, depth: int = 0) -> str:
-        """Say whose value an expression is, if it is not the function's own."""
-        if depth > 10:
-            return ""
-        match value:
-            case ast.Name(id=name):
-                return self._owner_of_name(name, depth)
-            case ast.Attribute(value=inner) | ast.Subscript(value=inner):
-                owner = self._owner(inner, depth + 1)
-                return "a value of the event" if owner == "the event" else owner
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get")):
-                if name not in self._bound and self._is_state(self._resolve(name)):
-                    return f"a value of the state `{name}`"
-            case ast.IfExp(body=body, orelse=orelse):
-                return self._owner(body, depth + 1) or self._owner(orelse, depth + 1)
-        return ""
-
-    def _owner_of_name(self, name: str, depth: int) -> str:
-        if name == self._event and name not in self._assigned:
-            return "the event"
-        if name in self._olds and name not in self._assigned:
-            return "the old value of a state"
-        if name in self._mutable and name not in self._assigned:
-            return "a default argument"
-        values = self._assigned[name].values if name in self._assigned else []
-        owners = {self._owner(v, depth + 1) if v is not None else "" for v in values}
-        return owners.pop() if len(owners) == 1 else ""
-
-    def _merge_arguments(self) -> Iterator[str]:
-        """Return the names that functions of merges have for the old value."""
-        for node in ast.walk(self._source.node):
-            match node:
-                case ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=state), attr="merge"),
-                    args=[_, ast.Lambda(args=ast.arguments(args=[ast.arg(arg=name)]))],
-                ) if state not in self._bound and self._is_state(self._resolve(state)):
-                    yield name
+        if value.id in self._mutable:
+            raise self._source.file.error(
+                f"`{value.id}` is a default argument, which is changed in place",
+                node,
+                "what a handler remembers lies in states: app.state(…)",
+            )
 
     # --- orders ---------------------------------------------------------------------------
 
@@ -176,61 +112,6 @@ class _Check:
             case ast.Name(id=name) if name not in self._bound:
                 return isinstance(self._resolve(name), set | frozenset)
         return False
-
-
-def changed_arguments(node: FunctionNode) -> frozenset[str]:
-    """Return the parameters whose values a function changes in place."""
-    names = set(argument_names(node.args)) - set(_assignments(node))
-    return _changed_names(node) & names
-
-
-def changed_around(node: FunctionNode) -> frozenset[str]:
-    """Return the variables of others whose values a function changes in place."""
-    return _changed_names(node) - bound_names(node)
-
-
-def is_shared(definition: ast.AST, name: str) -> bool:
-    """Tell whether a variable's value may be that of another variable too, or part of it."""
-    for node in ast.walk(definition):
-        match node:
-            case ast.Tuple(elts=parts, ctx=ast.Load()) | ast.List(elts=parts, ctx=ast.Load()):
-                pass
-            case ast.Dict(values=parts) | ast.BoolOp(values=parts):
-                pass
-            case ast.Assign(targets=[ast.Name()], value=value) | ast.NamedExpr(value=value):
-                parts = [value]
-            case ast.AnnAssign(value=ast.expr() as value) | ast.Lambda(body=value):
-                parts = [value]
-            case ast.IfExp(body=body, orelse=orelse):
-                parts = [body, orelse]
-            case _:
-                continue
-        if any(isinstance(part, ast.Name) and part.id == name for part in parts):
-            return True
-    return False
-
-
-@lru_cache(maxsize=1000)
-def _changed_names(node: FunctionNode) -> frozenset[str]:
-    """Return the names whose values a function changes in place."""
-    found: set[str] = set()
-    for inner in ast.walk(node):
-        match inner:
-            case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in MUTATORS:
-                found |= root_name(value)
-            case (
-                ast.Attribute(value=value, ctx=ast.Store() | ast.Del())
-                | ast.Subscript(value=value, ctx=ast.Store() | ast.Del())
-            ):
-                found |= root_name(value)
-    return frozenset(found)
-
-
-def root_name(value: ast.expr) -> set[str]:
-    """Return the name that `a.b[0].c` begins with, if it does."""
-    while isinstance(value, ast.Attribute | ast.Subscript):
-        value = value.value
-    return {value.id} if isinstance(value, ast.Name) else set()
 
 
 def _assignments(node: ast.AST) -> dict[str, _Assigned]:

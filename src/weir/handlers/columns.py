@@ -64,6 +64,9 @@ def column_of(
 
     `name` is what messages call the value, as "the field `score` of spam".
     """
+    if isinstance(tree, Op) and tree.name == "tried":
+        value = column_of(tree.args[0], scope, wanted)
+        return Call("py_tried", (value,), type=value.type)
     dtype = _column_type(tree, scope, wanted, name)
     tree = lowered(tree, scope)
     if guard is None:

@@ -9,34 +9,37 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weir.errors import PlanError
-from weir.handlers.accesses import EmitAccess
+from weir.events.types import BOOLEAN, is_integer
+from weir.handlers.accesses import Analysed, EmitAccess, MergeAccess
 from weir.handlers.analysis import analyse_app
 from weir.handlers.app import App
 from weir.handlers.chains import EventChains, in_handler, scope_of
-from weir.handlers.columns import Scope
 from weir.handlers.dataflow import Flow, app_flow
 from weir.handlers.emitting import (
     EmitBranch,
     EmitTypes,
     by_name,
     chain_branches,
+    check_rows,
     emit_columns,
     emitted_streams,
 )
 from weir.handlers.entrance import entrance
 from weir.handlers.explaining import app_text
 from weir.handlers.given_streams import with_streams
-from weir.handlers.handler_order import WholeHandler
+from weir.handlers.handler_order import PlacedUnit
 from weir.handlers.ring_scans import outside_reads, ring_places
+from weir.handlers.row_stages import AskedStep
+from weir.handlers.row_visits import emit_rows, never_column
 from weir.handlers.scan_planning import PlanInputs, ScanNote, ScanPlanner
-from weir.handlers.serial_scans import emit_rows
 from weir.handlers.state_keys import TypedAccess, app_cells
 from weir.plan.binding.binder import unknown
-from weir.plan.operators import Node, schema
+from weir.plan.expressions import Column
+from weir.plan.operators import Filter, Node, schema
 from weir.plan.states import Cell
 from weir.plan.stream import Stream
 
@@ -88,37 +91,25 @@ def compile_app(
         hint = f"@app.on({event}) stands above the function that handles it"
         raise PlanError(f"the app `{app.name}` has no handlers", hint=hint)
     values = app.param_values(params)
-    flow = flow_of(app, values)
+    flow = flow_of(app, values, vectorise=vectorise)
     events = with_streams(app.event_types, streams or {})
     enters = entrance(events, paths or {}, start, end, first_index)
     files = {name: h.function.__code__.co_filename for name, h in app.handlers.items()}
-    rings, names = ring_places(flow.rings), flow.merge_names()
-    chains = []
-    typed: list[TypedAccess] = []
-    branches: list[EmitBranch] = []
-    wholes = _WholeEmits()
-    for number, of in enumerate(flow.events):
-        rows = enters.rows[of.event]
-        mine = {n: place for (e, n), (_, place) in rings.items() if e == of.event}
-        waits = {n: outside_reads(place) for n, place in mine.items()}
-        on_main = frozenset(n for n, place in mine.items() if place.block is None)
-        named = {n: name for (e, n), name in names.items() if e == of.event}
-        chains.append(
-            EventChains(of, rows, waits, on_main, named, app.states, files, vectorise=vectorise)
-        )
-        typed += [(access, chains[-1].scope(access)) for access in of.accesses]
-        branches += chain_branches(number, chains[-1])
-        for whole in of.whole:
-            scope = scope_of(whole.accesses, schema(rows), app.states, files, vectorise)
-            scope = in_handler(scope, whole.handler, files)
-            typed += [(access, scope) for access in whole.accesses]
-            branches += wholes.branches(number, of.event, whole, scope)
-    emitted = {
-        name: emit_columns(name, found, app.emit_declarations.get(name))
-        for name, found in by_name(branches).items()
-    }
-    cells = app_cells(app.states, typed)
+    typed = _typed_accesses(app, flow, enters.rows, files, vectorise)
+    cells = app_cells(app.states, [pair for pairs in typed.values() for pair in pairs])
     _check_keys_known(flow, cells)
+    chains = _event_chains(app, flow, enters.rows, cells, files, vectorise)
+    branches: list[EmitBranch] = []
+    unit_emits = _UnitEmits()
+    for number, of_event in enumerate(chains):
+        branches += chain_branches(number, of_event)
+        for unit in of_event.flow.units:
+            emits = typed[of_event.flow.event, unit.handler]
+            branches += unit_emits.branches(number, unit, emits)
+    emitted = {
+        name: emit_columns(name, of_name, app.emit_declarations.get(name))
+        for name, of_name in by_name(branches).items()
+    }
     planner = ScanPlanner(
         PlanInputs(
             app,
@@ -134,17 +125,93 @@ def compile_app(
         )
     )
     planner.plan()
-    wholes.planner = planner
-    finals = {name: planner.final_state(cell) for name, cell in cells.items()} if final else {}
+    unit_emits.planner = planner
+    checks = _checks(flow, chains, planner)
+    if not final:
+        checks += planner.unread_states()
+    outputs, checks = emitted_streams(branches, emitted, enters.depth, checks)
+    finals: dict[str, Stream] = {}
+    for name, cell in cells.items() if final else ():
+        stream = planner.final_state(cell, checks)
+        if stream is not None:
+            finals[name], checks = stream, []
+    if checks and (outputs or finals):
+        raise PlanError(
+            f"what `{app.name}` emits has another kind of time than the events of some handlers, "
+            "which therefore run nowhere",
+            hint="emit something for these events, too, or give all logs one kind of time",
+        )
     return Compiled(
         app,
         flow,
-        emitted_streams(branches, emitted, enters.depth),
-        {name: stream for name, stream in finals.items() if stream is not None},
+        outputs,
+        finals,
         tuple(planner.notes),
         tuple(chains),
         cells,
     )
+
+
+def _checks(flow: Flow, chains: Sequence[EventChains], planner: ScanPlanner) -> list[Node]:
+    """Return what must run though nobody needs it: checks, and units that give nothing out."""
+    checks = [node for of_event in chains for node in check_rows(of_event)]
+    for unit in flow.units():
+        if not unit.unit.emits:
+            rows = planner.last_run(unit)
+            checks.append(Filter(rows, Column(never_column(unit), type=BOOLEAN)))
+    return checks
+
+
+def _typed_accesses(
+    app: App,
+    flow: Flow,
+    rows: Mapping[str, Node],
+    files: Mapping[str, str],
+    vectorise: bool,
+) -> dict[tuple[str, str], list[TypedAccess]]:
+    """Return the accesses of all handlers with scopes that say their types, by event type and
+    handler; those of units as analysis found them."""
+    typed: dict[tuple[str, str], list[TypedAccess]] = {}
+    for of in flow.events:
+        units = {unit.handler: unit for unit in of.units}
+        for handler in of.handlers:
+            own = [a for a in of.accesses if a.handler == handler]
+            accesses = units[handler].unit.accesses if handler in units else own
+            scope = scope_of(accesses, schema(rows[of.event]), app.states, files, vectorise)
+            scope = in_handler(scope, handler, files)
+            typed[of.event, handler] = [(access, scope) for access in accesses]
+    return typed
+
+
+def _event_chains(
+    app: App,
+    flow: Flow,
+    rows: Mapping[str, Node],
+    cells: Mapping[str, Cell],
+    files: Mapping[str, str],
+    vectorise: bool,
+) -> list[EventChains]:
+    rings, names = ring_places(flow.rings), flow.merge_names()
+    chains = []
+    for of in flow.events:
+        mine = {n: place for (e, n), (_, place) in rings.items() if e == of.event}
+        waits = {n: outside_reads(place) for n, place in mine.items()}
+        on_main = frozenset(n for n, place in mine.items() if place.block is None)
+        named = {n: name for (e, n), name in names.items() if e == of.event}
+        parts = {
+            token: dtype
+            for unit in of.units
+            for placed in unit.steps
+            if isinstance(placed.step, AskedStep)
+            for token, dtype in zip(placed.tokens, cells[placed.step.states[0]].keys, strict=True)
+        }
+        chains.append(
+            EventChains(
+                of, rows[of.event], waits, on_main, named, app.states, files, parts,
+                vectorise=vectorise,
+            )
+        )  # fmt: skip
+    return chains
 
 
 def app_emitted(app: App, name: str, *, params: Mapping[str, object] | None = None) -> Stream:
@@ -155,45 +222,75 @@ def app_emitted(app: App, name: str, *, params: Mapping[str, object] | None = No
     return emitted[name]
 
 
-def flow_of(app: App, params: Mapping[str, object] | None = None) -> Flow:
+def flow_of(
+    app: App, params: Mapping[str, object] | None = None, *, vectorise: bool = True
+) -> Flow:
     """Analyse the handlers of an app and draw its dataflow."""
     app.check_serial()
-    analysed = analyse_app(app, params)
     groups = {name: app.serial_group(name) for name in app.handlers}
-    return app_flow(list(app.event_types), analysed, groups)
+    analysed = analyse_app(app, params)
+    return app_flow(
+        list(app.event_types), analysed, groups, list(app.states), _Traits(app, analysed),
+        vectorise=vectorise,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """`_Traits` answers for the states of an app (see `StateTraits`)."""
+
+    app: App
+    analysed: Sequence[Analysed]
+
+    def can_fail(self, state: str) -> bool:
+        return self._sums(state) and not self.defers(state)
+
+    def defers(self, state: str) -> bool:
+        if not self._sums(state) or self.app.states[state].default is None:
+            return False
+        writers = [one for one in self.analysed if state in one.writes]
+        merges = (a for one in writers for a in one.accesses if isinstance(a, MergeAccess))
+        return all(not one.refused for one in writers) and all(
+            merge.kind in ("add", "max", "min") for merge in merges if merge.state == state
+        )
+
+    def _sums(self, state: str) -> bool:
+        # A sum may be beyond its type until it is read.
+        return self.is_window(state) and is_integer(self.app.states[state].type)
+
+    def is_window(self, state: str) -> bool:
+        return self.app.states[state].last is not None
 
 
 def _check_keys_known(flow: Flow, cells: Mapping[str, object]) -> None:
-    for members in flow.groups().values():
-        for _, whole in members:
-            for state in sorted(whole.reads | whole.writes):
-                if state not in cells:
-                    raise PlanError(
-                        f"the key of `{state}` is not known, as `{whole.handler}` runs whole",
-                        hint=f"say it: app.state('{state}', …, key='BIGINT')",
-                    )
+    for unit in flow.units():
+        for state in sorted(unit.unit.touched):
+            if state not in cells:
+                raise PlanError(
+                    f"the key of `{state}` is not known, as `{unit.handler}` runs as it is",
+                    hint=f"say it: app.state('{state}', …, key='BIGINT')",
+                )
 
 
-class _WholeEmits:
-    """Makes the branches of handlers that run whole, whose rows exist when scans are planned."""
+class _UnitEmits:
+    """Makes the branches of what units emit, whose rows exist when scans are planned."""
 
     planner: ScanPlanner
 
     def branches(
-        self, number: int, event: str, whole: WholeHandler, scope: Scope
+        self, number: int, unit: PlacedUnit, typed: Sequence[TypedAccess]
     ) -> list[EmitBranch]:
-        made = []
-        for name in sorted(whole.emits):
-            found = tuple(
+        branches = []
+        for name in sorted(unit.unit.emits):
+            emits = tuple(
                 (access, scope)
-                for access in whole.accesses
+                for access, scope in typed
                 if isinstance(access, EmitAccess) and access.name == name
             )
 
             def rows(columns: EmitTypes, name: str = name) -> Node:
-                scan = self.planner.serial_rows(whole.group, event)
-                return emit_rows(scan, whole, name, columns)
+                return emit_rows(self.planner.last_run(unit), unit, name, columns)
 
-            place = number, whole.order
-            made.append(EmitBranch(name, place, whole.order, True, found, whole.handler, rows))
-        return made
+            place = number, unit.place
+            branches.append(EmitBranch(name, place, unit.place, True, emits, unit.handler, rows))
+        return branches

@@ -1,31 +1,44 @@
-"""The dataflow of an app says which accesses wait for which, and what must run in a circle.
+"""The dataflow of an app says how its handlers run, and which accesses wait for which.
 
 Rules
-1. A merge waits for the reads that its key, arguments and condition use. A read waits for those
-   that its key uses, and for all merges into its state, by whatever event type and key.
-2. Accesses that wait for each other are a *ring*: one scan runs them together, row by row. That is
-   possible where they all have one key, in each event type the same tree. If all are in one loop,
-   its rows are the loop's; else the event's, and loops are run there. Other accesses of the ring's
-   states with that key run with them, unless rule 3 forbids it, or they wait for what itself waits
-   for the ring or, in a loop that is run there, for a read of the loop that is not the ring's.
-3. Within an event a ring has one place, from its first access (the loop that it runs) to its last:
+1. A handler runs in columns if analysis found a form for all of it, and it is in no circle. Else it
+   runs as it is: in rows (`row_stages.py`), or in one partition if it is in a serial group.
+2. In columns a merge waits for the reads that its key, arguments and condition use. A read waits
+   for those that its key uses, and for all merges into its state, by whatever event type and key.
+3. Handlers in a circle run as they are if they can. A circle of handlers that cannot (they read in
+   a loop over a list of the event), and that all have a form in columns, is a *ring*: one scan runs
+   their reads and merges together, row by row. That is possible where all accesses have one key, in
+   each event type the same tree. If all are in one loop, its rows are the loop's; else the event's,
+   and loops are run there. Other accesses of the ring's states with that key run with them, unless
+   rule 4 forbids it, or they wait for what itself waits for the ring or, in a loop that is run
+   there, for a read of the loop that is not the ring's.
+4. Within an event a ring has one place, from its first access (the loop that it runs) to its last:
    no other merge into its states may stand between them.
-4. A serial group runs its handlers whole. It waits for all merges of others into the states that
-   it touches; who reads what it writes waits for it.
-5. Circles that are no ring are refused, by name.
+5. A unit waits for all merges of others into the states that it reads; who reads what it writes
+   waits for it.
+6. Circles that are no ring are refused, by name.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from weir.errors import PlanError
 from weir.handlers.accesses import Access, Analysed, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.components import reachable, strong_components, way_around
-from weir.handlers.handler_order import EventFlow, WholeHandler, event_flow
+from weir.handlers.handler_order import EventFlow, PlacedUnit, event_flow
+from weir.handlers.row_stages import (
+    NotInRows,
+    StateTraits,
+    Unit,
+    UnitPlan,
+    circle_with_group,
+    plan_units,
+    refusal,
+)
 from weir.handlers.tree_text import key_text
 from weir.handlers.trees import reads_in, trees_of
 from weir.handlers.values import Const, Element, Field, Instant, Op, ReadValue, Tree
@@ -59,12 +72,17 @@ class Flow:
 
     events: tuple[EventFlow, ...]
     rings: tuple[Ring, ...]
+    why_rows: Mapping[str, str]
+    """Why handlers that run as they are do not run in columns."""
 
     def of(self, event: str) -> EventFlow:
         return next(flow for flow in self.events if flow.event == event)
 
+    def units(self) -> Iterator[PlacedUnit]:
+        return (unit for flow in self.events for unit in flow.units)
+
     def merges_into(self, state: str) -> list[tuple[str, MergeAccess]]:
-        """Return all merges into a state by handlers that are compiled, with their event types."""
+        """Return all merges into a state by handlers in columns, with their event types."""
         return [
             (flow.event, access)
             for flow in self.events
@@ -85,29 +103,150 @@ class Flow:
                     names[flow.event, access.order] = name
         return names
 
-    def groups(self) -> dict[int, list[tuple[str, WholeHandler]]]:
-        """Return the serial groups, each with its handlers by event type, in order."""
-        found: dict[int, list[tuple[str, WholeHandler]]] = {}
-        for flow in self.events:
-            for whole in flow.whole:
-                found.setdefault(whole.group, []).append((flow.event, whole))
-        return found
-
 
 def app_flow(
-    events: Sequence[str], analysed: Sequence[Analysed], groups: Mapping[str, int | None]
+    events: Sequence[str],
+    analysed: Sequence[Analysed],
+    groups: Mapping[str, int | None],
+    states: Sequence[str],
+    traits: StateTraits,
+    *,
+    vectorise: bool = True,
 ) -> Flow:
     """Draw the dataflow of an app: its event types and handlers come in order of definition.
 
     `groups` says in which serial group a handler is. PlanError for what cannot be run.
     """
-    for found in analysed:
-        if found.refused and groups.get(found.handler) is None:
-            raise PlanError(found.refused)
+    for one in analysed:
+        if one.refused and groups.get(one.handler) is None:
+            raise PlanError(one.refused)
+    names = list(dict.fromkeys([*states, *(s for a in analysed for s in (*a.reads, *a.writes))]))
+    chosen = _Ways(analysed, groups, names, traits, vectorise=vectorise)
+    plans = chosen.plans()
     flows = tuple(
-        event_flow(event, [a for a in analysed if a.event == event], groups) for event in events
+        event_flow(
+            event,
+            [a for a in analysed if a.event == event],
+            {plan.unit.handler: plan for plan in plans if plan.unit.event == event},
+            frozenset(filter(traits.defers, names)),
+        )
+        for event in events
     )
-    return Flow(flows, _rings(flows))
+    return Flow(flows, _rings(flows), chosen.why_rows)
+
+
+class _Ways:
+    """`_Ways` chooses which handlers run in columns, and plans the others."""
+
+    def __init__(
+        self,
+        analysed: Sequence[Analysed],
+        groups: Mapping[str, int | None],
+        states: Sequence[str],
+        traits: StateTraits,
+        *,
+        vectorise: bool,
+    ) -> None:
+        self._analysed, self._groups, self._states = analysed, groups, states
+        self._traits = traits
+        self.why_rows: dict[str, str] = {}
+        """The handlers that run as they are, with the reasons."""
+        self._pinned: dict[str, NotInRows] = {}
+        """Handlers in a circle that have a form in columns, and cannot run in rows."""
+        for one in analysed:
+            if groups.get(one.handler) is not None:
+                self.why_rows[one.handler] = "app.serial"
+            elif one.why_rows or not vectorise:
+                self.why_rows.setdefault(one.handler, one.why_rows or "vectorisation is off")
+
+    def plans(self) -> list[UnitPlan]:
+        while True:
+            try:
+                plans, circles = plan_units(
+                    self._units(), self._column_edges(), self._states, self._traits
+                )
+            except NotInRows as problem:
+                self._pin(problem)
+                continue
+            if not self._convert(plans, circles):
+                return plans
+
+    def _units(self) -> list[Unit]:
+        return [
+            Unit(
+                one.event,
+                one.handler,
+                tuple(access for access in one.accesses if not access.is_hidden),
+                *_touched(one),
+                one.emits,
+                self._groups.get(one.handler),
+            )
+            for one in self._analysed
+            if one.handler in self.why_rows
+        ]
+
+    def _in_columns(self) -> list[Analysed]:
+        return [one for one in self._analysed if one.handler not in self.why_rows]
+
+    def _column_edges(self) -> list[tuple[str, str]]:
+        return [edge for one in self._in_columns() for edge in _dependences(one)]
+
+    def _pin(self, problem: NotInRows) -> None:
+        """Let a handler stay in columns that cannot run in rows; else refuse it."""
+        handler = problem.unit.handler
+        if handler in self._pinned or any(
+            one.why_rows for one in self._analysed if one.handler == handler
+        ):
+            raise refusal(problem)
+        self._pinned[handler] = problem
+        del self.why_rows[handler]
+
+    def _convert(self, plans: Sequence[UnitPlan], circles: Mapping[str, int]) -> bool:
+        """Let handlers in columns that are in a circle run as they are; tell whether there were
+        any. `circles` has the number of its circle for each state that is in one."""
+        live = {
+            circles[state]
+            for plan in plans
+            for state in plan.live
+            if plan.unit.group is None and state in circles
+        }
+        for one in self._in_columns():
+            inside = {circles[a] for a, b in _dependences(one)
+                      if a in circles and circles.get(b) == circles[a]}  # fmt: skip
+            if inside and one.handler not in self._pinned:
+                self.why_rows[one.handler] = "what it reads depends on what it writes"
+                return True
+            if inside & live:
+                circle = [plan.unit.handler for plan in plans
+                          if any(circles.get(state) in inside for state in plan.live)]  # fmt: skip
+                raise refusal(self._pinned[one.handler], circle)
+            groups = [u for u in self._units() if u.group is not None
+                      and any(circles.get(s) in inside for s in u.touched)]  # fmt: skip
+            if groups:
+                mine = [u.handler for u in self._units() if u.group == groups[0].group]
+                raise circle_with_group(mine, [one.handler])
+        return False
+
+
+def _touched(one: Analysed) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what a handler reads and writes with these parameters, as far as that is known."""
+    if one.refused:
+        return one.reads, one.writes
+    return (
+        frozenset(a.state for a in one.accesses if isinstance(a, GetAccess)),
+        frozenset(a.state for a in one.accesses if isinstance(a, MergeAccess)),
+    )
+
+
+def _dependences(one: Analysed) -> set[tuple[str, str]]:
+    """Return by which states other states depend on them, through a handler in columns."""
+    states = {a.order: a.state for a in one.accesses if isinstance(a, GetAccess)}
+    return {
+        (states[order], merge.state)
+        for merge in one.accesses
+        if isinstance(merge, MergeAccess)
+        for order in waits_for(merge)
+    }
 
 
 def waits_for(access: Access) -> frozenset[int]:
@@ -137,33 +276,29 @@ def _rings(flows: Sequence[EventFlow]) -> tuple[Ring, ...]:
         for access in flow.accesses:
             if not isinstance(access, EmitAccess):
                 accesses[flow.event, access.order] = access
-    groups: dict[Request, list[tuple[str, WholeHandler]]] = {}
-    for flow in flows:
-        for whole in flow.whole:
-            groups.setdefault(("", whole.group), []).append((flow.event, whole))
-    edges = _edges(accesses, groups)
+    units: dict[Request, PlacedUnit] = {
+        (flow.event, -1 - n): unit for flow in flows for n, unit in enumerate(flow.units)
+    }
+    edges = _edges(accesses, units)
     rings = []
-    for component in strong_components([*accesses, *groups], edges):
+    for component in strong_components(list(accesses), edges):
         inside = {r: [s for s in edges.get(r, ()) if s in component] for r in component}
         if len(component) == 1:
             continue
-        if any(request in groups for request in component):
-            raise _circle_with_group(component, accesses, groups)
-        made = _ring(component, inside, flows, reachable(component, edges))
-        for place in made.places:  # what runs with a ring lets all of it wait
+        ring = _ring(component, inside, flows, reachable(component, edges))
+        for place in ring.places:  # what runs with a ring lets all of it wait
             for order in frozenset().union(*map(waits_for, place.steps)):
                 edges[place.event, order] += component
-        rings.append(made)
+        rings.append(ring)
     _check_loops(rings)
-    _check_groups(flows)
     return tuple(rings)
 
 
 def _edges(
-    accesses: Mapping[Request, Access], groups: Mapping[Request, list[tuple[str, WholeHandler]]]
+    accesses: Mapping[Request, Access], units: Mapping[Request, PlacedUnit]
 ) -> dict[Request, list[Request]]:
-    """Return who waits for each request."""
-    edges: dict[Request, list[Request]] = {request: [] for request in (*accesses, *groups)}
+    """Return who waits for each request; units are requests with negative numbers."""
+    edges: dict[Request, list[Request]] = {request: [] for request in (*accesses, *units)}
     readers: dict[str, list[Request]] = {}
     writers: dict[str, list[Request]] = {}
     for request, access in accesses.items():
@@ -172,12 +307,15 @@ def _edges(
         if isinstance(access, MergeAccess):
             writers.setdefault(access.state, []).append(request)
         for order in waits_for(access):
-            edges[request[0], order].append(request)
-    for group, members in groups.items():
-        for state in sorted(frozenset().union(*(w.reads | w.writes for _, w in members))):
-            readers.setdefault(state, []).append(group)
-        for state in sorted(frozenset().union(*(w.writes for _, w in members))):
-            writers.setdefault(state, []).append(group)
+            if (request[0], order) in edges:  # else it is what a unit tells
+                edges[request[0], order].append(request)
+    for request, unit in units.items():
+        for read in unit.reads:
+            edges[request[0], read.order].append(request)
+        for state in sorted(unit.plan.live):
+            readers.setdefault(state, []).append(request)
+        for state in sorted(unit.unit.writes):
+            writers.setdefault(state, []).append(request)
     for state, written in writers.items():
         for writer in written:
             edges[writer] += [r for r in readers.get(state, ()) if r != writer]
@@ -281,26 +419,6 @@ def _check_loops(rings: Sequence[Ring]) -> None:
                     )
 
 
-def _check_groups(flows: Sequence[EventFlow]) -> None:
-    """Raise PlanError where a merge stands between the handlers of a serial group."""
-    for flow in flows:
-        for group in {whole.group for whole in flow.whole}:
-            members = [whole for whole in flow.whole if whole.group == group]
-            touched = frozenset().union(*(w.reads | w.writes for w in members))
-            for access in flow.accesses:
-                if (
-                    isinstance(access, MergeAccess)
-                    and access.state in touched
-                    and members[0].order < access.order < members[-1].order
-                ):
-                    raise PlanError(
-                        f"`{access.handler}` (line {access.line}) merges into `{access.state}` "
-                        f"between `{members[0].handler}` and `{members[-1].handler}`, which are a "
-                        "serial group that touches it",
-                        hint=f"put `{access.handler}` into the group: app.serial(…)",
-                    )
-
-
 # --- refusals ----------------------------------------------------------------------------------
 
 
@@ -346,28 +464,4 @@ def _waits_in_loop(found: Sequence[GetAccess | MergeAccess], flow: EventFlow) ->
         f"(line {access.line}), which is read and merged in a circle outside of the loop, too",
         hint=f"read `{read.state}` in front of the loop, or "
         f"{_SERIAL_HINT.format(handlers=access.handler)}",
-    )
-
-
-def _circle_with_group(
-    component: Sequence[Request],
-    accesses: Mapping[Request, Access],
-    groups: Mapping[Request, list[tuple[str, WholeHandler]]],
-) -> PlanError:
-    inside = [groups[r] for r in component if r in groups]
-    serial = list(dict.fromkeys(w.handler for members in inside for _, w in members))
-    others = list(dict.fromkeys(accesses[r].handler for r in component if r in accesses))
-    touched = frozenset().union(*(w.reads | w.writes for members in inside for _, w in members))
-    shared = sorted(
-        {
-            a.state
-            for r in component
-            if isinstance(a := accesses.get(r), GetAccess | MergeAccess) and a.state in touched
-        }
-    ) or sorted(touched)
-    everyone = ", ".join([*serial, *others])
-    return PlanError(
-        f"the serial group of {', '.join(serial)} is in a circle"
-        f"{' with ' + ', '.join(others) if others else ''} over {', '.join(shared)}",
-        hint=f"put all of them into one group: app.serial({everyone})",
     )

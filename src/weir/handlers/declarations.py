@@ -1,12 +1,12 @@
 """What an app declares: event types, states, parameters, handlers.
 
-These are data for analysis and compilation. In a handler that runs row by row they also work as
-the user wrote them: a state's methods reach the cells that are at hand (`running.py`).
+These are data for analysis and compilation. In handlers that run row by row they work as the user
+wrote them, while whoever runs the handlers has bound them (`live_handles.py`, `running.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -59,11 +59,12 @@ class EventType:
         return _reduced(self, self.app, "event_types", self.name, protocol)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class State:
     """A `State` is versioned state: a cell for each key, the default until something is merged.
 
-    The methods work inside of handlers. A key is one value, or a tuple of several.
+    The methods work inside of handlers, while these run: whoever runs them binds what the methods
+    do (`live_handles.py`). A key is one value, or a tuple of several.
     """
 
     app: App = field(repr=False)
@@ -77,8 +78,11 @@ class State:
     expires: int | None = None
 
     def get(self, key: object) -> Any:
-        """Return the value of a key: what all merges before have made of the default."""
-        return current(f"{self.name}.get()").get(self.name, self._key(key))
+        """Return a copy of a key's value: what all merges before have made of the default."""
+        live = self.__dict__.get("get")  # where somebody kept this method from before it was bound
+        if live is not None:
+            return live(key)
+        return current(f"{self.name}.get()").get(self.name, _key(key))
 
     def merge(self, key: object, function: Callable[[Any], object]) -> None:
         """Make `function(old value)` the value of a key."""
@@ -117,21 +121,34 @@ class State:
         function: Callable[[Any], object] | None = None,
     ) -> None:  # fmt: skip
         what = "merge" if kind == "call" else kind
-        if self.app.params:  # which are objects of their own here
-            args = tuple(without_params(arg) for arg in args)
-            function = None if function is None else _Plain(function)
-        current(f"{self.name}.{what}()").merge(self.name, self._key(key), kind, args, function)
-
-    def _key(self, key: object) -> tuple[object, ...]:
-        parts = key if type(key) is tuple else (key,)
-        return tuple(without_params(part) for part in parts) if self.app.params else parts
+        live = self.__dict__.get(what)
+        if live is not None:
+            live(key, *args, *(() if function is None else (function,)))
+            return
+        plain = tuple(map(without_params, args))
+        function = None if function is None else _Plain(function)
+        current(f"{self.name}.{what}()").merge(self.name, _key(key), kind, plain, function)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         return _reduced(self, self.app, "states", self.name, protocol)
 
 
+def bind_state(state: State, methods: Mapping[str, Callable[..., Any]] | None) -> None:
+    """Let these be the methods of a state; None: it has none any more."""
+    for name in _METHODS:
+        if methods is None:
+            state.__dict__.pop(name, None)
+        else:
+            state.__dict__[name] = methods[name]
+
+
+def _key(key: object) -> tuple[object, ...]:
+    return tuple(map(without_params, key if type(key) is tuple else (key,)))
+
+
 MERGES: dict[str, MergeTraits] = {traits.method: traits for traits in MERGE_TRAITS.values()}
 """The methods of a state that merge, with what their merges are like."""
+_METHODS = ("get", *MERGES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,15 +19,16 @@ import pyarrow as pa
 
 from weir.errors import PlanError
 from weir.events.types import BIGINT, DOUBLE, INT, NULL, type_name
-from weir.handlers.accesses import EmitAccess
+from weir.handlers.accesses import CHECKS, EmitAccess
 from weir.handlers.chains import EventChains
 from weir.handlers.columns import Scope, column_of, type_of
 from weir.handlers.declarations import EmitDeclaration
 from weir.handlers.scope import at
 from weir.handlers.values import Const, Tree
 from weir.plan.binding.projection import check_name
-from weir.plan.expressions import Expr
-from weir.plan.operators import Enter, Filter, Node, Project, Union
+from weir.plan.expressions import Expr, Literal
+from weir.plan.operators import Enter, Filter, Node, Project, Union, schema
+from weir.plan.schema import common_time
 from weir.plan.stream import Stream
 
 EmitTypes = tuple[tuple[str, pa.DataType], ...]
@@ -62,16 +63,32 @@ def chain_branches(number: int, chains: EventChains) -> list[EmitBranch]:
             at(chains.scope(access), access.line), _rows_of(chains, access),
         )
         for access in chains.flow.accesses
-        if isinstance(access, EmitAccess)
+        if isinstance(access, EmitAccess) and access.name != CHECKS
     ]  # fmt: skip
 
 
+def check_rows(chains: EventChains) -> list[Node]:
+    """Return what the checks of an event type are evaluated for: rows that never come."""
+    nodes: list[Node] = []
+    for access in chains.flow.accesses:
+        if isinstance(access, EmitAccess) and access.name == CHECKS:
+            point, condition = chains.point(access), chains.condition(access)
+            assert point is not None and condition is not None
+            nodes.append(Filter(point.node, condition))
+    return nodes
+
+
 def emitted_streams(
-    branches: Sequence[EmitBranch], columns: Mapping[str, EmitTypes], depth: int
-) -> dict[str, Stream]:
+    branches: Sequence[EmitBranch],
+    columns: Mapping[str, EmitTypes],
+    depth: int,
+    checks: Sequence[Node] = (),
+) -> tuple[dict[str, Stream], list[Node]]:
     """Return what is emitted, by name; names in order of their first emit. `depth` is the number
-    of origin columns that make an event."""
+    of origin columns that make an event. `checks` have no rows, and run with the first stream that
+    has their kind of time; return also those that found none."""
     streams = {}
+    waiting = list(checks)
     for name, found in by_name(branches).items():
         nodes = [branch.rows(columns[name]) for branch in found]
         if _mixes_elements(found):
@@ -79,8 +96,16 @@ def emitted_streams(
                 Enter(node, branch.block, depth + 2, behind=depth)
                 for node, branch in zip(nodes, found, strict=True)
             ]
+        time = common_time([schema(node) for node in nodes])
+        mine = [node for node in waiting if schema(node).time == time]
+        waiting = [node for node in waiting if node not in mine]
+        nodes += [Project(node, _no_values(columns[name])) for node in mine]
         streams[name] = Stream(nodes[0] if len(nodes) == 1 else Union(tuple(nodes)), name)
-    return streams
+    return streams, waiting
+
+
+def _no_values(columns: EmitTypes) -> tuple[tuple[str, Expr], ...]:
+    return tuple((column, Literal(None, type=dtype)) for column, dtype in columns)
 
 
 def _mixes_elements(branches: Sequence[EmitBranch]) -> bool:

@@ -1,39 +1,47 @@
-"""`weir explain app.py` says how an app runs: order, accesses, scans, and what runs row by row.
+"""`weir explain app.py` says how an app runs: each handler's way and why, accesses, scans.
 
-app spam
+app payments: 2 handlers in columns, 1 in rows
 
-friendship
-  befriend
-    merge friendships[(e.a, e.b)]: set True
-
-message
-  count
-    get friendships[(e.sender, e.recipient)]
-    merge friend_msgs[e.sender]: add 1, if friendships.get((e.sender, e.recipient))
-    …
+payment
+  count: in columns
+    merge spent[e.card]: add e.cents
+  claim: in rows, because what it reads depends on what it writes
+    get owner[e.device]
+    merge owner[e.device]: set e.card, if owner.get(e.device) < 0
+    run 1: with the cells of owner, by e.device
+  decide: in columns
+    get spent[e.card]
+    emit review(payment=e.id), if spent.get(e.card) > 200000
 
 scans
-  message by (e.sender, e.recipient): reads friendships; merges of friendship's befriend come in
-  message by e.sender: reads nonfriend_msgs, friend_msgs together; merges of count on its rows
+  payment by e.card: reads spent; merges of count on its rows
+  claim by e.device, with the cells of owner
 
 row by row
-  nothing: all values are column expressions
+  claim: what it reads depends on what it writes
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
 
 from weir.handlers.accesses import Access, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.chains import EventChains
 from weir.handlers.columns import why_row_by_row
 from weir.handlers.dataflow import Flow
-from weir.handlers.failing import shown_guard
-from weir.handlers.handler_order import EventFlow
+from weir.handlers.handler_order import EventFlow, PlacedStep, PlacedUnit
 from weir.handlers.merging import merge_form
+from weir.handlers.reading.failing import condition_of, shown_guard
+from weir.handlers.row_stages import AskedStep, LiveStep, NoteStep
 from weir.handlers.scan_planning import ScanNote
 from weir.handlers.tree_text import key_text, tree_text
 from weir.plan.states import Cell
+
+HandlerWay: TypeAlias = Literal["columns", "rows", "serial"]
+"""How a handler runs: as column expressions, as it is, or as it is in one partition."""
 
 
 def app_text(
@@ -45,9 +53,9 @@ def app_text(
     slow: Mapping[str, str],
 ) -> str:
     """Write how an app runs; `slow` says of states why no compiled loop keeps them."""
-    lines = [f"app {name}"]
+    lines = [f"app {name}: {_ways_text(flow)}"]
     for of, of_chains in zip(flow.events, chains, strict=True):
-        lines += ["", of.event, *_handler_lines(of, of_chains, cells)]
+        lines += ["", of.event, *_handler_lines(of, of_chains, flow, cells)]
     lines += ["", "scans", *(_scan_line(scan, flow) for scan in scans)]
     lines += [] if scans else ["  none: no handler reads a state"]
     lines += _circle_lines(flow)
@@ -55,22 +63,42 @@ def app_text(
     return "\n".join(lines) + "\n"
 
 
-def _handler_lines(of: EventFlow, chains: EventChains, cells: dict[str, Cell]) -> Iterator[str]:
+def ways(flow: Flow) -> dict[str, HandlerWay]:
+    """Return how each handler runs, in the order of event types and handlers."""
+    in_rows = {unit.handler: unit.unit.group for unit in flow.units()}
+    names = dict.fromkeys(handler for of in flow.events for handler in of.handlers)
+    return {
+        name: "columns" if name not in in_rows else "rows" if in_rows[name] is None else "serial"
+        for name in names
+    }
+
+
+def _ways_text(flow: Flow) -> str:
+    counts = Counter(ways(flow).values())
+    if not counts:
+        return "no handlers"
+    texts: dict[HandlerWay, str] = {
+        "columns": "in columns", "rows": "in rows", "serial": "in one partition",
+    }  # fmt: skip
+    parts = [f"{counts[way]} {text}" for way, text in texts.items() if counts[way]]
+    handlers = "handler" if parts[0].startswith("1 ") else "handlers"
+    first, _, rest = parts[0].partition(" ")
+    return ", ".join([f"{first} {handlers} {rest}", *parts[1:]])
+
+
+def _handler_lines(
+    of: EventFlow, chains: EventChains, flow: Flow, cells: dict[str, Cell]
+) -> Iterator[str]:
     reads = read_names(of)
-    whole = {w.handler: w for w in of.whole}
+    units = {unit.handler: unit for unit in of.units}
     for handler in of.handlers:
-        yield f"  {handler}"
-        if handler in whole:
-            one = whole[handler]
-            yield f"    runs whole, in serial group {one.group}"
-            for what, names in (
-                ("reads", one.reads), ("merges into", one.writes), ("emits", one.emits),
-            ):  # fmt: skip
-                if names:
-                    yield f"    {what} {', '.join(sorted(names))}"
+        if handler in units:
+            yield from _unit_lines(units[handler], flow.why_rows[handler])
+            continue
+        yield f"  {handler}: in columns"
         block = None
         for access in of.accesses:
-            if access.handler != handler:
+            if access.handler != handler or access.is_hidden:
                 continue
             if access.block is not None and access.block != block:
                 assert access.over is not None
@@ -78,6 +106,52 @@ def _handler_lines(of: EventFlow, chains: EventChains, cells: dict[str, Cell]) -
             block = access.block
             inner = "    " if block is None else "      "
             yield f"{inner}{_access_text(access, chains, cells, reads)}"
+
+
+def _unit_lines(unit: PlacedUnit, why: str) -> Iterator[str]:
+    """Say what a handler that runs as it is accesses, and when it runs."""
+    if unit.unit.group is not None:
+        yield f"  {unit.handler}: in one partition (app.serial)"
+        for what, names in (
+            ("reads", unit.unit.reads), ("merges into", unit.unit.writes),
+            ("emits", unit.unit.emits),
+        ):  # fmt: skip
+            if names:
+                yield f"    {what} {', '.join(sorted(names))}"
+        return
+    yield f"  {unit.handler}: in rows, because {why}"
+    reads = {
+        a.order: f"{a.state}.get({key_text(a.key)})"
+        for a in unit.unit.accesses
+        if isinstance(a, GetAccess)
+    }
+    yield from dict.fromkeys(f"    {_plain_text(a, reads)}" for a in unit.unit.accesses)
+    for number, placed in enumerate(unit.steps, 1):
+        yield f"    run {number}: {_step_text(placed)}"
+
+
+def _plain_text(access: Access, reads: dict[int, str]) -> str:
+    """Name an access of a handler in rows: what it computes is CPython's matter."""
+    match access:
+        case GetAccess():
+            return f"get {access.state}[{key_text(access.key, reads)}]"
+        case MergeAccess():
+            return f"merge {access.state}[{key_text(access.key, reads)}]: {access.kind}"
+        case EmitAccess():
+            return f"emit {access.name}"
+    raise TypeError(f"{type(access).__name__} is not an access")
+
+
+def _step_text(placed: PlacedStep) -> str:
+    match placed.step:
+        case AskedStep(states=states):
+            return f"up to {', '.join(states)}, for the key"
+        case LiveStep(states=states):
+            by = f", by {key_text(placed.key)}" if placed.key else ""
+            return f"with the cells of {', '.join(states)}{by}"
+        case NoteStep(state=state):
+            return f"for its merges into {state}"
+    return "with all answers"
 
 
 def read_names(of: EventFlow) -> dict[int, str]:
@@ -103,7 +177,7 @@ def _access_text(
             text = f"emit {access.name}({fields})"
         case _:
             raise TypeError(f"{type(access).__name__} is no access")
-    guard = shown_guard(access.guard)
+    guard = condition_of(access.guard)
     return text if guard is None else f"{text}, if {tree_text(guard, reads)}"
 
 
@@ -120,6 +194,8 @@ def _merge_text(merge: MergeAccess, chains: EventChains, cell: Cell, reads: dict
 
 
 def _scan_line(scan: ScanNote, flow: Flow) -> str:
+    if scan.runs:
+        return _run_line(scan)
     names = read_names(flow.of(scan.event))
     states = list(dict.fromkeys(read.state for read in scan.reads))
     together = " together" if len(states) > 1 else ""
@@ -136,6 +212,15 @@ def _scan_line(scan: ScanNote, flow: Flow) -> str:
     return f"  {scan.event}{loop} by {key_text(scan.reads[0].key, names)}: {'; '.join(parts)}"
 
 
+def _run_line(scan: ScanNote) -> str:
+    handlers = ", ".join(dict.fromkeys(run.unit.handler for run in scan.runs))
+    placed = scan.runs[0].placed
+    by = f" by {key_text(placed.key)}" if placed.key else ""
+    if scan.runs[0].unit.unit.group is not None:
+        by = " in one partition"
+    return f"  {handlers}{by}, {_step_text(replace(placed, key=()))}"
+
+
 def _writer_text(event: str, merge: MergeAccess) -> str:
     return f"{event}'s {merge.handler} by {key_text(merge.key)}"
 
@@ -148,13 +233,6 @@ def _circle_lines(flow: Flow) -> Iterator[str]:
         handlers = dict.fromkeys(step.handler for place in ring.places for step in place.steps)
         keys = ", ".join(f"{key_text(p.key)} of {p.event}" for p in ring.places)
         yield f"  {', '.join(handlers)} read and write {', '.join(ring.states)}, by {keys}"
-    groups = flow.groups()
-    if groups:
-        yield ""
-        yield "serial groups"
-    for number, members in groups.items():
-        handlers = dict.fromkeys(whole.handler for _, whole in members)
-        yield f"  {number}: {', '.join(handlers)}, in one vertex"
 
 
 # --- row by row --------------------------------------------------------------------------------
@@ -163,20 +241,21 @@ def _circle_lines(flow: Flow) -> Iterator[str]:
 def _row_lines(
     flow: Flow, chains: Sequence[EventChains], cells: dict[str, Cell], slow: Mapping[str, str]
 ) -> Iterator[str]:
-    said: dict[str, None] = {}
+    lines: dict[str, None] = {}
+    in_columns = [handler for handler, way in ways(flow).items() if way == "columns"]
     for of in chains:
         for access in of.flow.accesses:
+            if access.handler not in in_columns:
+                continue
             for why in _reasons(access, of, cells):
-                said[f"  {access.handler}, {why}"] = None
+                lines[f"  {access.handler}, {why}"] = None
     for ring in flow.rings:
         steps = [step for place in ring.places for step in place.steps]
         handlers = dict.fromkeys(step.handler for step in steps)
-        said[f"  {', '.join(handlers)}: a ring over {', '.join(ring.states)}"] = None
-    for members in flow.groups().values():
-        for _, whole in members:
-            said[f"  {whole.handler}: app.serial"] = None
-    said |= {f"  the state {state}: {why}": None for state, why in slow.items()}
-    yield from said or ["  nothing: all values are column expressions"]
+        lines[f"  {', '.join(handlers)}: a ring over {', '.join(ring.states)}"] = None
+    lines |= {f"  {handler}: {why}": None for handler, why in flow.why_rows.items()}
+    lines |= {f"  the state {state}: {why}": None for state, why in slow.items()}
+    yield from lines or ["  nothing: all values are column expressions"]
 
 
 def _reasons(access: Access, chains: EventChains, cells: dict[str, Cell]) -> Iterator[str]:

@@ -7,42 +7,79 @@ Rules
 2. Of all that may come next, the one that is defined first does.
 3. `order` counts over all accesses of the event type. A loop is called by the smallest order of
    its accesses: its `block`.
-4. A handler that runs whole (in a serial group) has one number, its place.
+4. A handler that runs as it is (a unit) has one number for all that it merges and emits, its place.
+   Reads that are answered before, and what its runs give on the way, have numbers before that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.components import strong_components
+from weir.handlers.row_stages import AskedStep, Key, LiveStep, Unit, UnitPlan, UnitStep, tried
 from weir.handlers.trees import moved
-from weir.handlers.values import Tree
+from weir.handlers.values import ReadValue, Tree
 
 
 @dataclass(frozen=True, slots=True)
-class WholeHandler:
-    """A `WholeHandler` is one that runs as it is, in a serial group, at a place of its own."""
+class PlacedStep:
+    """A `PlacedStep` is a step of a unit on the chain of its event type.
 
-    handler: str
-    group: int
-    order: int
-    reads: frozenset[str]
-    writes: frozenset[str]
-    emits: frozenset[str] = frozenset()
-    accesses: tuple[GetAccess | MergeAccess | EmitAccess, ...] = ()
-    """What analysis found in it, if it did, with numbers of its own: types follow from it."""
+    `tokens` are numbers that count as answered when it has run: those of an asked step are the
+    parts of the key that it tells. `read` is the read that is answered with that key then.
+    """
+
+    step: UnitStep
+    tokens: tuple[int, ...]
+    needs: frozenset[int]
+    """The reads and tokens that must be answered before."""
+    read: GetAccess | None = None
+    key: Key = ()
+    """Of a live step: the key that its rows are split by."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedUnit:
+    """A `PlacedUnit` is a handler that runs as it is, at its place in the order of an event."""
+
+    plan: UnitPlan
+    place: int
+    early: tuple[GetAccess, ...]
+    steps: tuple[PlacedStep, ...]
+
+    @property
+    def unit(self) -> Unit:
+        return self.plan.unit
+
+    @property
+    def handler(self) -> str:
+        return self.plan.unit.handler
+
+    def note_order(self, state: str) -> int:
+        """Return the order of the merges into a state that others are told of: before the reads
+        that come after the step which takes them."""
+        number = self.plan.noted.get(state)
+        if number is None or number == len(self.steps) - 1:
+            return self.place
+        return self.steps[number].tokens[0]
+
+    @property
+    def reads(self) -> tuple[GetAccess, ...]:
+        """All reads that are answered before some run, early ones first."""
+        return (*self.early, *(step.read for step in self.steps if step.read is not None))
 
 
 @dataclass(frozen=True, slots=True)
 class EventFlow:
-    """An `EventFlow` has the handlers of an event type in order, and all their accesses."""
+    """An `EventFlow` has the handlers of an event type in order, and all their accesses: those of
+    handlers in columns, and the reads of units that are answered before they run."""
 
     event: str
     handlers: tuple[str, ...]
     accesses: tuple[GetAccess | MergeAccess | EmitAccess, ...]
-    whole: tuple[WholeHandler, ...] = ()
+    units: tuple[PlacedUnit, ...] = ()
 
     def access(self, order: int) -> GetAccess | MergeAccess | EmitAccess:
         return next(a for a in self.accesses if a.order == order)
@@ -83,38 +120,65 @@ def handler_order(analysed: Sequence[Analysed]) -> tuple[str, ...]:
 
 
 def event_flow(
-    event: str, analysed: Sequence[Analysed], groups: Mapping[str, int | None]
+    event: str,
+    analysed: Sequence[Analysed],
+    plans: Mapping[str, UnitPlan],
+    deferring: Collection[str] = (),
 ) -> EventFlow:
-    """Number the accesses of one event type; `groups` are the serial groups of handlers."""
+    """Number the accesses of one event type; `plans` are those of handlers that run as they are.
+    What these read of `deferring` states fails only in the run that uses it."""
     by_name = {a.handler: a for a in analysed}
     names = handler_order(analysed)
     accesses: list[GetAccess | MergeAccess | EmitAccess] = []
-    whole: list[WholeHandler] = []
+    units: list[PlacedUnit] = []
     following = 0
     for name in names:
-        found, group = by_name[name], groups.get(name)
-        if group is not None:
-            reads, writes = _done(found)
-            whole.append(
-                WholeHandler(name, group, following, reads, writes, found.emits, found.accesses)
-            )
-            following += 1
+        if name in plans:
+            unit = _placed(plans[name], following, deferring)
+            units.append(unit)
+            accesses += unit.reads
+            following = unit.place + 1
             continue
-        blocks = {b: first + following for b, first in _blocks(found.accesses).items()}
+        own = by_name[name].accesses
+        blocks = {b: first + following for b, first in _blocks(own).items()}
         known: dict[int, Tree] = {}
-        accesses += [moved(a, following, blocks, known) for a in found.accesses]
-        following += max((a.order + 1 for a in found.accesses), default=0)
-    return EventFlow(event, names, tuple(accesses), tuple(whole))
+        accesses += [moved(a, following, blocks, known) for a in own]
+        following += max((a.order + 1 for a in own), default=0)
+    return EventFlow(event, names, tuple(accesses), tuple(units))
 
 
-def _done(found: Analysed) -> tuple[frozenset[str], frozenset[str]]:
-    """Return what a handler reads and writes with these parameters, as far as that is known."""
-    if found.refused:
-        return found.reads, found.writes
-    return (
-        frozenset(a.state for a in found.accesses if isinstance(a, GetAccess)),
-        frozenset(a.state for a in found.accesses if isinstance(a, MergeAccess)),
+def _placed(plan: UnitPlan, following: int, deferring: Collection[str]) -> PlacedUnit:
+    """Number the reads and steps of a unit, from `following` on."""
+    early = tuple(
+        _answered(read, following + n, tuple(map(tried, read.key)), deferring)
+        for n, read in enumerate(plan.early)
     )
+    following += len(early)
+    steps: list[PlacedStep] = []
+    done: list[tuple[int, ...]] = []
+    """What is answered when a step has run, by step."""
+    for step in plan.steps:
+        before = [early[n].order for n in step.needs.early]
+        needs = frozenset((*before, *(order for n in step.needs.steps for order in done[n])))
+        count = step.parts if isinstance(step, AskedStep) else 1
+        tokens = tuple(range(following, following + count))
+        following += count
+        key: Key = tuple(map(ReadValue, tokens)) if isinstance(step, AskedStep) else ()
+        read = None
+        if isinstance(step, AskedStep) and step.read is not None:
+            read = _answered(step.read, following, key, deferring)
+            following += 1
+        if isinstance(step, LiveStep):
+            key = step.key if step.key is not None else steps[-1].key
+        steps.append(PlacedStep(step, tokens, needs, read, key))
+        done.append((*tokens, *(() if read is None else (read.order,))))
+    return PlacedUnit(plan, following, early, tuple(steps))
+
+
+def _answered(read: GetAccess, order: int, key: Key, deferring: Collection[str]) -> GetAccess:
+    """Return a read of a unit as one that is answered before the unit runs, for every row."""
+    defers = read.state in deferring
+    return replace(read, order=order, key=key, guard=None, block=None, over=None, defers=defers)
 
 
 def _blocks(accesses: Collection[GetAccess | MergeAccess | EmitAccess]) -> dict[int, int]:

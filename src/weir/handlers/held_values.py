@@ -19,7 +19,7 @@ from weir.handlers.declarations import State
 from weir.handlers.insides import contained, inside, is_plain_container, is_users
 from weir.handlers.parameters import AppParam
 from weir.handlers.reach import DYNAMIC, Resolve, attribute
-from weir.handlers.sources import FunctionNode
+from weir.handlers.reading.bindings import Scoped
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), AppParam, App)
 
@@ -62,7 +62,7 @@ class StateMethod:
 class InnerFunction:
     """An `InnerFunction` is a function, or a lambda, inside of another."""
 
-    node: FunctionNode
+    node: Scoped
     place: NamePlace
 
 
@@ -170,7 +170,7 @@ class GivenValues:
     def all(self) -> Held:
         return either(self.spread, *self.plain, *self.named.values())
 
-    def to(self, node: FunctionNode) -> dict[str, Held]:
+    def to(self, node: Scoped) -> dict[str, Held]:
         """Return what the arguments of a function hold."""
         plain = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
         names = [*plain, *(a.arg for a in node.args.kwonlyargs)]

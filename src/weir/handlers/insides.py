@@ -23,7 +23,7 @@ from weir.errors import PlanError
 from weir.handlers.app import App
 from weir.handlers.declarations import EventType, State
 from weir.handlers.parameters import AppParam
-from weir.handlers.sources import source_of
+from weir.handlers.reading.sources import source_of
 from weir.plan.user_code import ScalarFunction
 
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
@@ -43,6 +43,12 @@ def _is_users_file(path: str) -> bool:
     if _INSTALLED & set(Path(path).parts):
         return False
     return not any(path.startswith(f"{own}/") for own in _OWN) and not path.startswith("<frozen")
+
+
+def is_users_module(module: ModuleType) -> bool:
+    """Tell whether a module is the user's own, and no library's."""
+    path = getattr(module, "__file__", None)
+    return module.__name__ == "__main__" or (isinstance(path, str) and _is_users_file(path))
 
 
 def contained(thing: object) -> list[object] | None:
@@ -100,7 +106,7 @@ def _parts(thing: object, libraries: bool) -> list[object]:
     if isinstance(thing, FunctionType):
         return []
     parts = contained(thing) or []
-    if _is_users_class(type(thing)):
+    if is_users_class(type(thing)):
         return [*parts, *held.values(), type(thing)]
     return [*parts, *held.values()] if libraries else parts
 
@@ -111,7 +117,7 @@ def _attributes(thing: object) -> dict[str, object]:
         found = dict(object.__getattribute__(thing, "__dict__"))
     except AttributeError:
         found = {}
-    if _is_users_class(type(thing)):
+    if is_users_class(type(thing)):
         for kind in type(thing).__mro__:
             for name, member in vars(kind).items():
                 if isinstance(member, MemberDescriptorType):
@@ -122,7 +128,8 @@ def _attributes(thing: object) -> dict[str, object]:
     return found
 
 
-def _is_users_class(kind: type) -> bool:
+def is_users_class(kind: type) -> bool:
+    """Tell whether a class is the user's own, and no library's."""
     module = sys.modules.get(kind.__module__)
     if module is None or kind.__module__ == "__main__":
         return True  # of a file that was loaded, or of a notebook
@@ -134,7 +141,7 @@ def _members(kind: type) -> list[object]:
     """Return what a class gives to its objects, as far as it is the user's: functions that have a
     source, those of properties too, and values."""
     found: list[object] = []
-    for base in filter(_is_users_class, kind.__mro__):
+    for base in filter(is_users_class, kind.__mro__):
         for name, part in vars(base).items():
             match part:
                 case staticmethod() | classmethod():

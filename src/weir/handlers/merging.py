@@ -53,7 +53,13 @@ def _own_type(tree: Tree, scope: Scope, where: str) -> pa.DataType:
 def _largest(merge: MergeAccess, where: str) -> int:
     if not MERGE_TRAITS[merge.kind].has_k:
         return 0
-    k = merge.args[1].value if isinstance(merge.args[1], Const) else None
-    if type(k) is not int or k < 1:
+    k = constant_k(merge)
+    if k < 1:
         raise PlanError(f"{where}: the k of `top_k` is a positive integer that is written there")
     return k
+
+
+def constant_k(merge: MergeAccess) -> int:
+    """Return the k of a `top_k` that is written there; 0 if it is not."""
+    k = merge.args[1].value if isinstance(merge.args[1], Const) else None
+    return k if type(k) is int else 0

@@ -24,8 +24,8 @@ _WORDS = {"true": True, "false": False}
 
 
 class AppParam:
-    """An `AppParam` stands for a parameter's value in handlers; `.value` is the value itself, for
-    functions that take nothing else (`re.search(pattern.value, …)`)."""
+    """An `AppParam` stands for a parameter's value. While handlers run, their code has the plain
+    value in its place (`live_handles.py`); elsewhere `.value` is the value of the run."""
 
     __slots__ = ("_weir_app", "_weir_default", "_weir_name")
 

@@ -2,33 +2,23 @@
 
 Whether a pattern matches is a question about a set of texts, if it has no groups that are referred
 to, no look around and no possessive parts; greedy or not does not matter then. The pattern is
-parsed by Python itself and written anew from its parts, so nothing depends on how the two read a
-text. Classes are written out: `\\s` of Python has the characters 28 to 31, `$` stands before a
-newline at the end, `\\d` has the digits of all scripts (which texts of ASCII do not have).
+parsed by Python itself and written from its parts, so nothing depends on how the two read a text.
+What matches one character is written as the ASCII characters that Python's own `re` finds it to
+match, with the pattern's flags: RE2 gets no flags, no classes of its own and no folding of cases.
+`$` stands before a newline at the end.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from re import _compiler as compiler  # type: ignore[attr-defined]
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 from weir.handlers.scope import NotAColumn
 
-_CATEGORIES = {
-    sre.CATEGORY_DIGIT: r"0-9",
-    sre.CATEGORY_SPACE: r"\t\n\x0b\f\r\x1c-\x1f ",
-    sre.CATEGORY_WORD: r"0-9A-Za-z_",
-    sre.CATEGORY_NOT_DIGIT: r"\x00-/:-\x{10FFFF}",
-    sre.CATEGORY_NOT_SPACE: r"\x00-\x08\x0e-\x1b!-\x{10FFFF}",
-    sre.CATEGORY_NOT_WORD: r"\x00-/:-@\[-\^`\{-\x{10FFFF}",
-}
-_ASCII_SPACE = {
-    sre.CATEGORY_SPACE: r"\t\n\x0b\f\r ",
-    sre.CATEGORY_NOT_SPACE: r"\x00-\x08\x0e-\x1f!-\x{10FFFF}",
-}
 _REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT)
 _RARE = frozenset("@#$%^&*=+<>~|{}[]\\`")
 _MOST_REPEATS = 1000
@@ -47,12 +37,12 @@ def ascii_pattern(pattern: re.Pattern[str], how: str, line: int) -> tuple[str, s
     if parsed.state.flags != pattern.flags:
         raise NotAColumn(line, "a pattern with flags inside is Python's")
     parts = _trimmed(list(parsed), front=how == "search", back=how != "fullmatch")
-    written = _Written(pattern.flags, line, whole=how == "fullmatch").sequence(parts, last=True)
+    writer = _Written(parsed.state, pattern.flags, line, whole=how == "fullmatch")
+    written = writer.sequence(parts, last=True)
     begin = "" if how == "search" else r"\A"
     end = r"\z" if how == "fullmatch" else ""
-    folded = "(?i)" if pattern.flags & re.IGNORECASE else ""
-    needle = "" if folded else _needle(parts)
-    return f"{folded}{begin}(?:{written}){end}", needle
+    needle = "" if pattern.flags & re.IGNORECASE else _needle(parts)
+    return f"{begin}(?:{written}){end}", needle
 
 
 def _trimmed(parts: list[Any], *, front: bool, back: bool) -> list[Any]:
@@ -90,9 +80,8 @@ def _flat(parts: list[Any]) -> Iterator[Any]:
 class _Written:
     """A `_Written` writes the parts of one pattern."""
 
-    def __init__(self, flags: int, line: int, *, whole: bool) -> None:
-        self._flags, self._line, self._whole = flags, line, whole
-        self._categories = {**_CATEGORIES, **(_ASCII_SPACE if flags & re.ASCII else {})}
+    def __init__(self, state: Any, flags: int, line: int, *, whole: bool) -> None:
+        self._state, self._flags, self._line, self._whole = state, flags, line, whole
 
     def sequence(self, parts: Iterable[Any], *, last: bool) -> str:
         listed = list(parts)
@@ -102,14 +91,8 @@ class _Written:
         )
 
     def _part(self, op: object, value: Any, *, last: bool) -> str:
-        if op is sre.LITERAL:
-            return self._literal(value)
-        if op is sre.NOT_LITERAL:
-            return f"[^{self._literal(value)}]"
-        if op is sre.ANY:
-            return r"(?s:.)" if self._flags & re.DOTALL else r"[^\n]"
-        if op is sre.IN:
-            return self._class(value)
+        if op in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN):
+            return self._characters(op, value)
         if op is sre.BRANCH:
             branches = (self.sequence(b, last=last) for b in value[1])
             return f"(?:{'|'.join(branches)})"
@@ -151,27 +134,28 @@ class _Written:
         most_text = "" if most is sre.MAXREPEAT else str(int(most))
         return f"{again}{{{int(least)},{most_text}}}"
 
-    def _class(self, items: Iterable[Any]) -> str:
-        negated, parts = "", []
-        for op, value in items:
-            if op is sre.NEGATE:
-                negated = "^"
-            elif op is sre.LITERAL:
-                parts.append(self._literal(value))
-            elif op is sre.RANGE:
-                parts.append(f"{self._literal(value[0])}-{self._literal(value[1])}")
-            elif op is sre.CATEGORY and value in self._categories:
-                parts.append(self._categories[value])
+    def _characters(self, op: object, value: object) -> str:
+        """Write the ASCII characters that a part for one character matches, as Python finds."""
+        part = parser.SubPattern(self._state, [(op, value)])
+        matches = compiler.compile(part, self._flags).fullmatch
+        codes = [code for code in range(128) if matches(chr(code))]
+        if not codes:
+            return r"[^\x00-\x{10FFFF}]"
+        runs = [[codes[0], codes[0]]]
+        for code in codes[1:]:
+            if code == runs[-1][1] + 1:
+                runs[-1][1] = code
             else:
-                raise self._refused(str(op).lower())
-        return f"[{negated}{''.join(parts)}]"
-
-    def _literal(self, code: int) -> str:
-        if code > 127 and self._flags & re.IGNORECASE:
-            raise self._refused("a character beyond ASCII whose case does not count")
-        if 0xD800 <= code <= 0xDFFF:
-            raise self._refused("half of a surrogate pair")
-        return f"\\x{{{code:X}}}"
+                runs.append([code, code])
+        written = (
+            _code(first) if first == last else f"{_code(first)}-{_code(last)}"
+            for first, last in runs
+        )  # fmt: skip
+        return f"[{''.join(written)}]"
 
     def _refused(self, what: str) -> NotAColumn:
         return NotAColumn(self._line, f"a pattern with {what} is Python's")
+
+
+def _code(code: int) -> str:
+    return f"\\x{{{code:X}}}"

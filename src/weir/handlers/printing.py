@@ -3,13 +3,15 @@
     2: if #0: friend_msgs.merge(e.sender, old + 1)
 
 `#0` is the answer of the read number 0, `old` the value before a merge, `x` the element of a loop
-(`x1` of the second one). What is longer than a line is shortened.
+(`x1` of the second one) or of a comprehension, `?1` a value that only CPython can compute. What is
+longer than a line is shortened.
 """
 
 from __future__ import annotations
 
 from weir.handlers.accesses import EmitAccess, GetAccess, MergeAccess
-from weir.handlers.failing import shown_guard
+from weir.handlers.reading.comprehensions import EachElement, comprehension_text, written_with
+from weir.handlers.reading.failing import shown_guard
 from weir.handlers.values import (
     Attribute,
     Const,
@@ -19,6 +21,7 @@ from weir.handlers.values import (
     Method,
     Old,
     Op,
+    Opaque,
     Python,
     ReadValue,
     Tree,
@@ -86,7 +89,7 @@ def _key(key: tuple[Tree, ...]) -> str:
 
 
 def _element(block: int) -> str:
-    return f"x{block}" if block else "x"
+    return f"x{block}" if block > 0 else "x"
 
 
 class _Printer:
@@ -113,12 +116,16 @@ class _Printer:
                 return _element(block), _WHOLE
             case Old():
                 return "old", _WHOLE
+            case Opaque(number=number):
+                return f"?{number}", _WHOLE
             case Const(value=value):
                 return _constant(value), _WHOLE
             case Attribute(of=of, name=name):
                 return f"{self._inside(of, _WHOLE)}.{name}", _WHOLE
             case Method(of=of, name=name, args=args, keywords=keywords):
                 return f"{self._inside(of, _WHOLE)}.{name}({self._args(args, keywords)})", _WHOLE
+            case Python(function=EachElement() as each, args=args):
+                return self._comprehension(each, args), _WHOLE
             case Python(function=function, args=args, keywords=keywords):
                 return f"{function_name(function)}({self._args(args, keywords)})", _WHOLE
             case Op():
@@ -132,6 +139,13 @@ class _Printer:
     def _args(self, args: tuple[Tree, ...], keywords: tuple[tuple[str, Tree], ...]) -> str:
         plain = [self._inside(a, _TERNARY) for a in args]
         return ", ".join([*plain, *(f"{n}={self._inside(v, _TERNARY)}" for n, v in keywords)])
+
+    def _comprehension(self, each: EachElement, args: tuple[Tree, ...]) -> str:
+        tests, results = written_with(each, args)
+        result = ": ".join(self._inside(tree, _TERNARY) for tree in results)
+        ifs = "".join(f" if {self._inside(test, _OR)}" for test in tests)
+        text = f"{result} for x in {self._inside(args[0], _OR)}{ifs}"
+        return comprehension_text(each, text)
 
     def _operation(self, tree: Op) -> tuple[str, int]:
         name, args = tree.name, tree.args

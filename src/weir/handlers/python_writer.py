@@ -220,6 +220,9 @@ class Writer:
                 return ast.Subscript(parts[0], parts[1], _LOAD)
             case "slice":
                 return ast.Subscript(parts[0], ast.Slice(*parts[1:]), _LOAD)
+            case "checked":
+                both = ast.Tuple([parts[0], ast.Constant(True)], _LOAD)
+                return ast.Subscript(both, ast.Constant(1), _LOAD)
             case "join":
                 text = ast.Attribute(ast.Constant(""), "join", _LOAD)
                 return ast.Call(text, [ast.Tuple(parts, _LOAD)], [])

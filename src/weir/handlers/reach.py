@@ -15,27 +15,42 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import TypeAlias
 
 from weir.errors import ScriptError
 from weir.handlers.app import App
-from weir.handlers.bindings import Mention, body_of, bound_names, mentions
+from weir.handlers.changed_copies import warn_of_changed_copies
 from weir.handlers.changes import MUTATORS, check_changes
 from weir.handlers.declarations import MERGES, State
 from weir.handlers.declared_types import misnamed
 from weir.handlers.forbidden import ban_of, full_name, local_time
 from weir.handlers.insides import inside, is_users
 from weir.handlers.parameters import AppParam, param_app
-from weir.handlers.sources import FunctionSource, SourceFile, source_of
+from weir.handlers.reachable_objects import handles_reached, reachable
+from weir.handlers.reading.bindings import (
+    Mention,
+    assigned_names,
+    body_of,
+    bound_names,
+    mentions,
+)
+from weir.handlers.reading.local_imports import imports_in
+from weir.handlers.reading.sources import FunctionSource, SourceFile, source_of
 
 DYNAMIC = object()
 """What a name stands for that analysis does not know: a local variable."""
 Resolve: TypeAlias = Callable[[str], object]
 
 _CHANGED_KINDS = (list, dict, set, bytearray)
+_REMEMBER = frozenset((
+    "_hashlib", "_blake2", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_random",
+    "random", "sqlite3", "_sqlite3", "_io", "socket", "_socket",
+))  # fmt: skip
+"""Modules of Python's library whose objects change by being used."""
 _DECLARES = frozenset((
     "state", "events", "on", "param", "emits", "serial", "replay", "emitted", "program",
 ))  # fmt: skip
@@ -73,6 +88,7 @@ class Reach:
     def __init__(self, app: App) -> None:
         self.app = app
         self._own: dict[FunctionType, Touched] = {}
+        self._handles: dict[int, tuple[object, bool]] = {}
         self._sources: dict[FunctionType, FunctionSource] = {}
 
     def source(self, function: FunctionType) -> FunctionSource:
@@ -121,11 +137,29 @@ class Reach:
             bound = bound_names(source.node)
             self._own[function] = Touched()  # for functions that call each other
             self._own[function] = walk.touched(body_of(source.node), bound)
-            check_changes(source, resolve, self._is_state, event=handler)
+            check_changes(source, resolve)
+            warn_of_changed_copies(self.app, source, resolve)
         return self._own[function]
 
-    def _is_state(self, thing: object) -> bool:
-        return isinstance(thing, State)
+    def check_kept(self, function: FunctionType) -> None:
+        """Refuse what a handler reaches and what remembers by itself, whatever is done with it."""
+        source = self.source(function)
+        for thing in reachable(function):
+            own = type(thing)
+            if issubclass(own, Iterator) or own.__module__ in _REMEMBER or own is ContextVar:
+                raise source.file.error(
+                    f"`{function.__name__}` reaches a `{own.__qualname__}` that lives outside of "
+                    "it: what that gives depends on what ran before",
+                    source.node,
+                    "make it inside of the handler; what a handler remembers lies in states",
+                )
+
+    def has_handles(self, thing: object) -> bool:
+        """Tell whether code that gets hold of a thing could touch states of the app, or emit."""
+        if id(thing) not in self._handles:
+            states, has_app = handles_reached(thing)
+            self._handles[id(thing)] = thing, bool(states) or has_app
+        return self._handles[id(thing)][1]
 
 
 def resolver(function: FunctionType) -> Resolve:
@@ -151,7 +185,7 @@ def attribute(thing: object, name: str) -> object:
     """Return `thing.name` if it can be told without running code of the user's; else DYNAMIC."""
     if isinstance(thing, App | State | AppParam):
         return DYNAMIC
-    if isinstance(thing, ModuleType | type):
+    if isinstance(thing, ModuleType | type | super):
         return getattr(thing, name, DYNAMIC)
     if type(thing).__module__ == "builtins":
         return DYNAMIC
@@ -168,14 +202,42 @@ class _Mentioned:
         self._app, self._resolve, self._file = app, resolve, file
         self._found = Touched()
         self._containers: dict[ast.AST, str] = {}
+        self._own_names: frozenset[str] = frozenset()
+        """Variables of the function and of those inside of it."""
 
     def touched(self, nodes: Iterable[ast.AST], bound: frozenset[str]) -> Touched:
+        nodes = list(nodes)
+        inner = (n for node in nodes for n in ast.walk(node))
+        functions = (n for n in inner if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+        self._own_names = bound.union(*map(bound_names, functions), assigned_names(nodes))
         for node in nodes:
             self._refuse_statements(node)
             self._containers |= _used_as_containers(node)
             for mention in mentions([node], bound):
                 self._mention(mention)
+        self._check_imported(nodes)
         return self._found
+
+    def _check_imported(self, nodes: Sequence[ast.AST]) -> None:
+        """Refuse what no handler may use where the code imports it itself."""
+        things = imports_in(nodes, self._file)
+        if not things:
+            return
+        inner = (n for node in nodes for n in ast.walk(node))
+        functions = [n for n in inner if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+        for scope in (nodes, *map(body_of, functions)):
+            for mention in mentions(scope):
+                if mention.name in things:
+                    self._check_path(things[mention.name], mention)
+
+    def _check_path(self, thing: object, mention: Mention) -> None:
+        written = mention.name
+        self._check_ban(thing, written, mention)
+        for name in mention.attributes:
+            thing, written = attribute(thing, name), f"{written}.{name}"
+            if thing is DYNAMIC:
+                return
+            self._check_ban(thing, written, mention)
 
     def _error(self, message: str, node: ast.AST, hint: str = "") -> ScriptError:
         return self._file.error(message, node, hint)
@@ -183,18 +245,14 @@ class _Mentioned:
     def _refuse_statements(self, root: ast.AST) -> None:
         for node in ast.walk(root):
             match node:
-                case ast.Global(names=names) | ast.Nonlocal(names=names):
-                    word = "global" if isinstance(node, ast.Global) else "nonlocal"
-                    message = (
-                        f"`{word} {', '.join(names)}` changes what lives outside of the handler"
-                    )
-                    hint = "what a handler remembers lies in states: app.state(…)"
-                    raise self._error(message, node, hint)
-                case ast.Import() | ast.ImportFrom():
-                    message = f"`{ast.unparse(node)}` inside of a handler"
-                    raise self._error(message, node, "import it at the top of the file")
-                case ast.Await() | ast.AsyncFor() | ast.AsyncWith() | ast.AsyncFunctionDef():
-                    raise self._error("handlers are not asynchronous", node, "leave out async")
+                case ast.Global(names=names):
+                    raise self._outside(f"global {', '.join(names)}", node)
+                case ast.Nonlocal(names=names) if not set(names) <= self._own_names:
+                    raise self._outside(f"nonlocal {', '.join(names)}", node)
+
+    def _outside(self, what: str, node: ast.AST) -> ScriptError:
+        message = f"`{what}` changes what lives outside of the handler"
+        return self._error(message, node, "what a handler remembers lies in states: app.state(…)")
 
     def _mention(self, mention: Mention) -> None:
         thing = self._resolve(mention.name)
@@ -209,6 +267,9 @@ class _Mentioned:
                     raise self._error(message, mention.node)
                 break
             thing, written, rest = inner, f"{written}.{rest[0]}", rest[1:]
+        if isinstance(thing, AppParam) and rest and rest[0] == "value":
+            message = f"`{written}.value`: in a handler, a parameter is its plain value"
+            raise self._error(message, mention.node, f"write `{written}`")
         if isinstance(thing, State) and not rest and mention.node in self._containers:
             message = f"the state `{written}` {self._containers[mention.node]}"
             hint = (
@@ -278,6 +339,8 @@ class _Mentioned:
         """Note what lies in a function, a class, a tuple or an object that is mentioned."""
         if isinstance(thing, State):
             self._state(thing, (), mention)
+        elif isinstance(thing, App):
+            self._found.emits.update(thing.emit_declarations)
         elif isinstance(thing, AppParam):
             self._found.params.add(thing._weir_name)
         elif isinstance(thing, FunctionType) and is_users(thing):
@@ -302,6 +365,8 @@ class _Mentioned:
             raise self._error(message, mention.node, "declare it outside, once")
         if rest and rest[0] == "emit":
             self._found.emits.add(self._emitted(mention))
+        elif not rest:  # whoever gets it may emit all that is declared
+            self._found.emits.update(app.emit_declarations)
 
     def _emitted(self, mention: Mention) -> str:
         match mention.call:

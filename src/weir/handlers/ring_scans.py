@@ -20,40 +20,36 @@ from weir.handlers.columns import column_of
 from weir.handlers.dataflow import Ring, RingPlace, is_plain, waits_for
 from weir.handlers.merging import merge_form
 from weir.handlers.row_code import RingCode, RingLoop, RingPort, RingStep
-from weir.handlers.scan_ports import PortColumns, ScanPort, writer_ports
+from weir.handlers.scan_ports import PortColumns, ScanPort
 from weir.handlers.scope import leaf_column, leaves
 from weir.handlers.trees import conjunction, conjuncts_of, reads_in
 from weir.handlers.values import (
-    Const,
     Element,
-    Field,
     Instant,
-    Old,
     Op,
-    Python,
     ReadValue,
     Tree,
 )
 from weir.plan.binding.projection import project, with_columns
-from weir.plan.operators import schema
-from weir.plan.saved_states import argument_type
-from weir.plan.states import Cell, RowCode, WindowCall
+from weir.plan.states import Cell, RowCode, RowEffect, WindowCall
 
 
 @dataclass(frozen=True, slots=True)
 class RowPort:
-    """A `RowPort` is one input of a row scan: its rows, what the code gets of them, its steps."""
+    """A `RowPort` is an input of a ring's scan: its rows, what the code gets of them, its steps."""
 
     port: ScanPort
     columns: tuple[str, ...]
     """The keys, then the leaves of the steps."""
-    place: tuple[int, int]
+    place: int
     code: RingPort
 
-    @property
-    def calls(self) -> tuple[WindowCall, ...]:
-        """The functions that it merges into windows."""
-        return tuple(step.called for step in _inner(self.code.steps) if step.called is not None)
+
+def window_calls(ports: Sequence[RowPort]) -> tuple[WindowCall, ...]:
+    """Return the functions that rings merge into windows."""
+    return tuple(
+        step.called for row in ports for step in _inner(row.code.steps) if step.called is not None
+    )
 
 
 def outside_reads(place: RingPlace) -> frozenset[int]:
@@ -93,12 +89,7 @@ def place_port(
     added = tuple(columns.added.items())
     rows = with_columns(at.node, added) if reader else project(at.node, added)
     block = first.order if place.block is None else place.block
-    return RowPort(
-        ScanPort(rows, keys),
-        (*keys, *names),
-        (block, first.order),
-        RingPort(len(keys), needed, steps),
-    )
+    return RowPort(ScanPort(rows, keys), (*keys, *names), block, RingPort(len(keys), needed, steps))
 
 
 def _inner(steps: Sequence[RingStep | RingLoop]) -> list[RingStep]:
@@ -106,53 +97,17 @@ def _inner(steps: Sequence[RingStep | RingLoop]) -> list[RingStep]:
     return [s for step in steps for s in (step.steps if isinstance(step, RingLoop) else (step,))]
 
 
-def ring_effects(chains: EventChains, place: RingPlace) -> tuple[tuple[str, pa.DataType], ...]:
+def ring_effects(chains: EventChains, place: RingPlace) -> tuple[RowEffect, ...]:
     """Return the new columns of a ring's reader, in the order in which its code gives them."""
     reads = [step for step in place.steps if isinstance(step, GetAccess)]
-    outside = [chains.answer_column(r) for r in reads if r.block == place.block]
+    outside = [RowEffect(*chains.answer_column(r)) for r in reads if r.block == place.block]
     found = []
     for block in dict.fromkeys(r.block for r in reads if r.block != place.block):
         assert block is not None
         fields = [chains.element_column(block)]
         fields += [chains.answer_column(r) for r in reads if r.block == block]
-        found.append((f"$b{block}", pa.list_(pa.struct(fields))))
+        found.append(RowEffect(f"$b{block}", pa.list_(pa.struct(fields)), is_list=True))
     return (*outside, *found)
-
-
-def other_ports(
-    merges: Sequence[tuple[EventChains, MergeAccess]], cells: Sequence[Cell]
-) -> list[RowPort]:
-    """Make the ports of merges into a row scan's states that are none of its own steps."""
-    ports = []
-    for chains, merge in merges:
-        (port,) = writer_ports([(chains, merge)], cells)
-        ports.append(as_row_port(port, cells, merge.handler, chains.scope(merge).where))
-    return ports
-
-
-def as_row_port(port: ScanPort, cells: Sequence[Cell], handler: str, file: str) -> RowPort:
-    """Return a port of merges, all at one place, as one of a row scan."""
-    merges = port.merges
-    given = (a for merge in merges for a in (*merge.args, merge.condition))
-    names = dict.fromkeys(name for name in given if isinstance(name, str))
-    steps = []
-    for merge in merges:
-        args = tuple(Field(a) if isinstance(a, str) else Const(a.value) for a in merge.args)
-        guard = None if merge.condition is None else Field(merge.condition)
-        step = RingStep(handler, file, merge.state, guard, merge.kind, args, merge.k, at=merge.at)
-        if merge.function is not None and cells[merge.state].last is not None:
-            types = tuple(argument_type(arg, schema(port.node)) for arg in merge.args)
-            step = replace(step, called=WindowCall(merge.state, merge.function, types))
-        elif merge.function is not None:
-            new = Python(merge.function.function, (Old(), *args), line=merge.function.line)
-            step = RingStep(handler, file, merge.state, guard, "call", new=new, at=merge.at)
-        steps.append(step)
-    return RowPort(
-        port,
-        (*port.keys, *names),
-        (merges[0].block, merges[0].order),
-        RingPort(len(port.keys), tuple(map(Field, names)), tuple(steps)),
-    )
 
 
 def _steps(

@@ -3,17 +3,18 @@
 Contract
 1. A ring's code is a value that can be compared, pickled and given a fingerprint: trees and names.
    The functions are made from it once in each process.
-2. A row's function gets the port, the lifetime, the values of the port's columns and the cells. For
-   a row of port 0 it returns one value for each new column: the answers of the reads outside of
-   loops, then for each loop with reads a list of structs, of its elements and their answers. What
-   it returns for other rows is ignored.
+2. A row has vs, ve, its key columns and the values of the port's leaves. What a row of port 0 gives
+   out are the answers of the reads outside of loops, then for each loop with reads a LIST of
+   STRUCTs, of its elements and their answers.
 3. A read happens for every row: it has no effect, and its key is NULL where it cannot be computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 from weir.handlers.python_code import TreeFunction
 from weir.handlers.values import Element, Instant, Old, ReadValue, Tree
@@ -21,16 +22,20 @@ from weir.plan.made_functions import plain_function
 from weir.plan.saved_states import saved_name
 from weir.plan.states import (
     MERGE_TRAITS,
+    Accessors,
     CellFailure,
-    Cells,
+    EffectRows,
     HandlerPlace,
     MergeKind,
-    RowFunction,
+    RowCursor,
+    RowRun,
+    RowRunner,
     WindowCall,
 )
 
-Environment = list[object]
-RowStep = Callable[[Environment, "tuple[object, ...]", Cells], None]
+Environment = list[Any]
+RowStep = Callable[[Environment, Any], None]
+"""Takes what the row has so far, and its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,58 +85,96 @@ class RingPort:
     leaves: tuple[Tree, ...]
     steps: tuple[RingStep | RingLoop, ...]
 
-    def make(self) -> Callable[[int, int | None, tuple[object, ...], Cells], Sequence[object]]:
-        """Make the function of one row."""
-        outside = [s.answer for s in self.steps if isinstance(s, RingStep) and s.answer]
-        loops = [s for s in self.steps if isinstance(s, RingLoop)]
-        within: list[Tree] = []
-        for loop in loops:
-            within += [loop.element, *_answers(loop)]
-        names = (Instant("vs"), Instant("ve"), *self.leaves, *outside, *within)
-        listed = {loop: n for n, loop in enumerate(loop for loop in loops if _answers(loop))}
-        steps = [
-            _made(step, names)
-            if isinstance(step, RingStep)
-            else _made_loop(step, names, len(names) + listed[step] if step in listed else None)
-            for step in self.steps
-        ]
-        ats = (step.at if isinstance(step, RingStep) else None for step in self.steps)
-        places = dict(zip(steps, ats, strict=True))
-        keys, own = self.keys, 2 + len(self.leaves)
-        behind = own + len(outside)
-        empty: Environment = [None] * (len(names) + len(listed) - own)
-
-        def run(
-            vs: int, ve: int | None, values: tuple[object, ...], cells: Cells
-        ) -> Sequence[object]:
-            around: Environment = [vs, ve, *values[keys:], *empty]
-            key = values[:keys]
-            try:
-                for step in steps:
-                    step(around, key, cells)
-            except CellFailure as failure:
-                failure.at = failure.at or places[step]
-                raise
-            return [*around[own:behind], *around[len(names) :]]
-
-        return run
-
 
 @dataclass(frozen=True, slots=True)
 class RingCode:
-    """A `RingCode` runs a ring; called, it makes the function (`RowCode.make`)."""
+    """A `RingCode` runs a ring; called, it makes what runs it (`RowCode.make`)."""
 
     ports: tuple[RingPort, ...]
 
-    def __call__(self) -> RowFunction:
-        ports = [port.make() for port in self.ports]
+    def __call__(
+        self, accessors: Sequence[Accessors], cursor: RowCursor, effects: Sequence[EffectRows]
+    ) -> RowRunner:
+        return _RingRunner(self, accessors, cursor, effects)
 
-        def run(
-            port: int, vs: int, ve: int | None, values: tuple[object, ...], cells: Cells
-        ) -> Sequence[object]:
-            return ports[port](vs, ve, values, cells)
+
+class _RingRunner:
+    """A `_RingRunner` runs the steps of a ring (see `RowRunner`)."""
+
+    def __init__(
+        self,
+        code: RingCode,
+        accessors: Sequence[Accessors],
+        cursor: RowCursor,
+        effects: Sequence[EffectRows],
+    ) -> None:
+        self._accessors, self._cursor, self._effects = accessors, cursor, effects
+        self.runs: list[list[RowRun]] = [
+            [self._port_run(port, reader=number == 0)] for number, port in enumerate(code.ports)
+        ]
+
+    def bound(self) -> AbstractContextManager[None]:
+        return nullcontext()  # what runs are expressions, which reach no handle
+
+    def check(self) -> None:
+        """Do nothing: expressions keep nothing."""
+
+    def loop(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        cursor, (run,) = self._cursor, self.runs[0]
+        for cursor.row, values in enumerate(rows):
+            run(values)
+
+    def _port_run(self, port: RingPort, *, reader: bool) -> RowRun:
+        outside = [s.answer for s in port.steps if isinstance(s, RingStep) and s.answer]
+        loops = [s for s in port.steps if isinstance(s, RingLoop)]
+        within: list[Tree] = []
+        for loop in loops:
+            within += [loop.element, *_answers(loop)]
+        names = (Instant("vs"), Instant("ve"), *port.leaves, *outside, *within)
+        listed = {loop: n for n, loop in enumerate(loop for loop in loops if _answers(loop))}
+        first_list = len(outside)
+        steps = [
+            (
+                _made(step, names, self._accessors)
+                if isinstance(step, RingStep)
+                else _made_loop(
+                    step, names, self._accessors,
+                    self._put(first_list + listed[step]) if reader and step in listed else None,
+                ),
+                step.at if isinstance(step, RingStep) else None,
+            )
+            for step in port.steps
+        ]  # fmt: skip
+        cursor, keys, own = self._cursor, port.keys, 2 + len(port.leaves)
+        after = own + len(outside)
+        empty: Environment = [None] * (len(names) - own)
+        puts = [self._put(number) for number in range(len(outside))] if reader else []
+
+        def run(values: tuple[Any, ...]) -> None:
+            cursor.now = values[0]
+            key = cursor.key = values[2] if keys == 1 else values[2 : 2 + keys]
+            around: Environment = [*values[:2], *values[2 + keys :], *empty]
+            for step, at in steps:
+                try:
+                    step(around, key)
+                except CellFailure as failure:
+                    failure.at = failure.at or at
+                    raise
+            for put, answer in zip(puts, around[own:after], strict=reader):
+                put((answer,))
 
         return run
+
+    def _put(self, number: int) -> Callable[[Sequence[Any]], None]:
+        """Return what adds an entry to an effect."""
+        rows, cursor = self._effects[number], self._cursor
+
+        def put(values: Sequence[Any]) -> None:
+            rows.rows.append(cursor.row)
+            for column, settle, value in zip(rows.columns, rows.settle, values, strict=True):
+                column.append(settle(value))
+
+        return put
 
 
 def _answers(loop: RingLoop) -> list[ReadValue]:
@@ -143,72 +186,76 @@ def _function(
 ) -> Callable[..., object]:
     """Make the function that computes a value from what the row has."""
     compute = TreeFunction(step.handler, step.file, names, (tree,)).make()
-    count = len(names)
-    return lambda around: compute(*around[:count])
+    return lambda around: compute(*around)
 
 
-def _made(step: RingStep, names: tuple[Tree, ...]) -> RowStep:
+def _made(step: RingStep, names: tuple[Tree, ...], accessors: Sequence[Accessors]) -> RowStep:
     """Make the function of one step."""
-    state = step.state
+    methods = accessors[step.state]
     if step.kind is None:
         assert step.answer is not None
-        place = names.index(step.answer)
+        place, get = names.index(step.answer), methods["get"]
 
-        def read(around: Environment, key: tuple[object, ...], cells: Cells) -> None:
-            around[place] = cells.get(state, key)
+        def read(around: Environment, key: Any) -> None:
+            around[place] = get(key)
 
         return read
-    kind = step.kind
     test = None if step.guard is None else _function(step, step.guard, names)
     if step.new is not None:
         function = TreeFunction(step.handler, step.file, (Old(), *names), (step.new,)).make()
-        count = len(names)
+        merge = methods["merge"]
 
-        def merge_call(around: Environment, key: tuple[object, ...], cells: Cells) -> None:
+        def merge_function(around: Environment, key: Any) -> None:
             if test is None or test(around):
-                cells.merge(state, key, kind, (), lambda old: function(old, *around[:count]))
+                merge(key, lambda old: function(old, *around))
 
-        return merge_call
+        return merge_function
     values = [_function(step, tree, names) for tree in step.args]
-    more = (step.k,) if MERGE_TRAITS[kind].has_k else ()
-    called: Callable[..., object] | None = None
-    name = ""
     if step.called is not None:
         merged = step.called.function
-        called, name = plain_function(merged.function), saved_name(merged)
+        called, name, merge_call = (
+            plain_function(merged.function), saved_name(merged), methods["merge_call"],
+        )  # fmt: skip
 
-    def merge(around: Environment, key: tuple[object, ...], cells: Cells) -> None:
+        def merge_named(around: Environment, key: Any) -> None:
+            if test is None or test(around):
+                merge_call(key, tuple(value(around) for value in values), called, name)
+
+        return merge_named
+    traits = MERGE_TRAITS[step.kind]
+    more, method = ((step.k,) if traits.has_k else ()), methods[traits.method]
+
+    def merge_value(around: Environment, key: Any) -> None:
         if test is None or test(around):
-            args = (*(value(around) for value in values), *more)
-            cells.merge(state, key, kind, args, called, name)
+            method(key, *(value(around) for value in values), *more)
 
-    return merge
+    return merge_value
 
 
-def _made_loop(loop: RingLoop, names: tuple[Tree, ...], listed: int | None) -> RowStep:
+def _made_loop(
+    loop: RingLoop,
+    names: tuple[Tree, ...],
+    accessors: Sequence[Accessors],
+    put: Callable[[Sequence[Any]], None] | None,
+) -> RowStep:
     over = _function(loop, loop.over, names)
     test = None if loop.guard is None else _function(loop, loop.guard, names)
-    steps = [_made(step, names) for step in loop.steps]
-    places = {made: step.at for made, step in zip(steps, loop.steps, strict=True)}
+    steps = [(_made(step, names, accessors), step.at) for step in loop.steps]
     element = names.index(loop.element)
     taken = [element, *(names.index(answer) for answer in _answers(loop))]
-    fields = loop.names
 
-    def run(around: Environment, key: tuple[object, ...], cells: Cells) -> None:
-        rows: list[dict[str, object]] = []
-        given = over(around) if test is None or test(around) else ()
-        assert given is None or isinstance(given, Iterable)
-        for value in given or ():
+    def run(around: Environment, key: Any) -> None:
+        elements = over(around) if test is None or test(around) else ()
+        assert elements is None or isinstance(elements, Iterable)
+        for value in elements or ():
             around[element] = value
-            try:
-                for step in steps:
-                    step(around, key, cells)
-            except CellFailure as failure:
-                failure.at = places[step]
-                raise
-            if listed is not None:
-                rows.append(dict(zip(fields, (around[i] for i in taken), strict=True)))
-        if listed is not None:
-            around[listed] = rows
+            for step, at in steps:
+                try:
+                    step(around, key)
+                except CellFailure as failure:
+                    failure.at = failure.at or at
+                    raise
+            if put is not None:
+                put([around[i] for i in taken])
 
     return run

@@ -12,10 +12,10 @@ Contract
 from __future__ import annotations
 
 import threading
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from operator import itemgetter
-from typing import Protocol
+from typing import Any, Protocol
 
 from weir.errors import PlanError
 from weir.plan.states import MergeKind
@@ -34,6 +34,10 @@ class RunningEvent(Protocol):
     def emit(self, name: str, fields: Mapping[str, object]) -> None: ...
 
     def param(self, name: str) -> object: ...
+
+
+_TupleField: Any = type(namedtuple("_One", "field").field)  # type: ignore[attr-defined]
+"""What named tuples have for their fields: it is read without a call."""
 
 
 class _Here(threading.local):
@@ -76,7 +80,7 @@ def event_class(name: str, columns: Iterable[str]) -> Callable[[tuple[object, ..
     (7, None, 'hi', message(vs=7, ve=None, id=1, text='hi'))
     >>> message.text = "ho"
     Traceback (most recent call last):
-    AttributeError: property 'text' of 'message' object has no setter
+    AttributeError: can't set attribute
     """
     names = ("vs", "ve", *columns)
 
@@ -84,5 +88,5 @@ def event_class(name: str, columns: Iterable[str]) -> Callable[[tuple[object, ..
         return f"{name}({', '.join(f'{n}={v!r}' for n, v in zip(names, event, strict=True))})"
 
     # A tuple is the fastest thing in Python that cannot be changed and has attributes.
-    attributes: dict[str, object] = {n: property(itemgetter(i)) for i, n in enumerate(names)}
+    attributes: dict[str, object] = {n: _TupleField(i, n) for i, n in enumerate(names)}
     return type(name, (tuple,), {"__slots__": (), "__repr__": shown, **attributes})

@@ -18,6 +18,7 @@ from weir.handlers.columns import Scope, type_of
 from weir.handlers.declarations import State
 from weir.handlers.scope import at
 from weir.handlers.tree_text import tree_text
+from weir.handlers.values import Opaque
 from weir.plan.states import Cell
 
 TypedAccess: TypeAlias = tuple[Access, Scope]
@@ -66,9 +67,9 @@ def _key_types(access: GetAccess | MergeAccess, scope: Scope) -> list[pa.DataTyp
     for part in access.key:
         dtype = type_of(part, scope)
         if dtype is None:
+            what = "a key" if isinstance(part, Opaque) else f"the key {tree_text(part)}"
             raise PlanError(
-                f"{at(scope, access.line)}: the type of the key {tree_text(part)} of "
-                f"`{access.state}` is not known",
+                f"{at(scope, access.line)}: the type of {what} of `{access.state}` is not known",
                 hint=f"say it: app.state('{access.state}', …, key='BIGINT')",
             )
         if pa.types.is_nested(dtype):

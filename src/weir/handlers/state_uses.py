@@ -21,8 +21,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from types import FunctionType, MethodType
 
-from weir.handlers.arguments import default_values
-from weir.handlers.bindings import assigned_names, bound_names, written_defaults
 from weir.handlers.declarations import MERGES, State
 from weir.handlers.held_values import (
     NOTHING,
@@ -45,7 +43,13 @@ from weir.handlers.held_values import (
 )
 from weir.handlers.insides import inside, is_users
 from weir.handlers.reach import Reach, resolver
-from weir.handlers.sources import FunctionNode
+from weir.handlers.reading.arguments import default_values
+from weir.handlers.reading.bindings import (
+    Scoped,
+    assigned_names,
+    bound_names,
+    written_defaults,
+)
 
 _RESULT = "return"
 """The name that holds what a function gives: one that no variable can have."""
@@ -80,7 +84,7 @@ class _UseWalk:
         self._walked: set[NamePlace] = set()
         self._handed: set[Holdable] = set()
         """What libraries were given that call it now."""
-        self._active: dict[FunctionNode, NamePlace] = {}
+        self._active: dict[Scoped, NamePlace] = {}
 
     def new_round(self) -> None:
         self._walked.clear()
@@ -135,9 +139,7 @@ class _UseWalk:
             del self._active[node]
         return self._look(place, _RESULT)
 
-    def _place(
-        self, key: object, node: FunctionNode, called: FunctionType | InnerFunction
-    ) -> NamePlace:
+    def _place(self, key: object, node: Scoped, called: FunctionType | InnerFunction) -> NamePlace:
         if key not in self._places:
             if isinstance(called, InnerFunction):
                 made = NamePlace(bound_names(node), called.place.resolve, called.place)
@@ -152,7 +154,7 @@ class _UseWalk:
         written = written_defaults(called.node.args)
         return {name: self._value(called.place, node) for name, node in written.items()}
 
-    def _inner(self, place: NamePlace, node: FunctionNode) -> Held:
+    def _inner(self, place: NamePlace, node: Scoped) -> Held:
         """Return a function inside of another, and walk it: it may be called by anybody."""
         inner = InnerFunction(node, place)
         self._enter(inner, GivenValues(), None)
@@ -166,7 +168,7 @@ class _UseWalk:
         match node:
             case ast.expr():
                 self._value(place, node)
-            case ast.FunctionDef():
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
                 held = self._inner(place, node)
                 for decorator in node.decorator_list:
                     given = GivenValues((held,))

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DOUBLE, INT, NULL, STRING
 from weir.handlers.scope import Scope, from_below, is_leaf, leaf_type, remembered
-from weir.handlers.values import Attribute, Const, Method, Old, Op, Python, Tree
+from weir.handlers.values import Attribute, Const, Method, Old, Op, Opaque, Python, Tree
 from weir.plan.user_code import ScalarFunction
 
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "is", "isnot", "in", "notin"))
@@ -87,6 +87,17 @@ def const_type(value: object) -> pa.DataType | None:
     return None
 
 
+def has_no_elements(dtype: pa.DataType) -> bool:
+    """Tell whether a type is that of a list without elements, or of lists of such.
+
+    >>> has_no_elements(pa.list_(NULL)), has_no_elements(pa.list_(BIGINT)), has_no_elements(NULL)
+    (True, False, False)
+    """
+    if not pa.types.is_list(dtype):
+        return False
+    return bool(dtype.value_type == NULL) or has_no_elements(dtype.value_type)
+
+
 def as_number(dtype: pa.DataType | None) -> pa.DataType | None:
     """Return BIGINT for what is an int in arithmetic, DOUBLE for a float, else None."""
     if dtype in (BIGINT, INT, BOOLEAN):
@@ -139,6 +150,8 @@ class _Typing:
         if found is not None:
             return found
         match tree:
+            case Opaque():
+                return tree.type
             case Op(name="if", args=(_, one, other)):
                 return widened(self.column(one), self.column(other))
             case Op(name="and" | "or", args=(first, *rest)):
@@ -180,11 +193,13 @@ class _Typing:
                 return self._method(self.of(of), name, of)
             case Python():
                 return self._call(tree)
+            case Opaque():
+                return tree.type if tree.is_exact else None
         return None
 
     def _operation(self, tree: Op) -> pa.DataType | None:
         name = tree.name
-        if name in _COMPARISONS or name == "not":
+        if name in _COMPARISONS or name in ("not", "checked"):
             return BOOLEAN
         if name in ("join", "format"):
             return STRING
@@ -208,6 +223,8 @@ class _Typing:
                 return types[0] if sliced else None
             case "pow":
                 return self._power(types[0], types[1], tree.args[1])
+            case "tried":
+                return types[0]
             case "dict":
                 return None
         return self._binary(name, types[0], types[1])

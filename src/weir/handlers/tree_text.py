@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from weir.handlers.reading.comprehensions import EachElement, comprehension_text, written_with
 from weir.handlers.values import (
     Attribute,
     Const,
@@ -13,6 +14,7 @@ from weir.handlers.values import (
     Method,
     Old,
     Op,
+    Opaque,
     Python,
     ReadValue,
     Tree,
@@ -76,12 +78,23 @@ class _Words:
                 return f"{self._inner(of)}.{name}"
             case Method(of=of, name=name):
                 return f"{self._inner(of)}.{name}({self._args(tree.args, tree.keywords)})"
+            case Python(function=EachElement() as each, args=args):
+                return self._comprehension(each, args)
             case Python(function=function):
                 name = getattr(function, "__name__", type(function).__name__)
                 return f"{name}({self._args(tree.args, tree.keywords)})"
             case Op():
                 return self._op(tree)
+            case Opaque():
+                return "a value that Python computes"
         raise TypeError(f"{type(tree).__name__} is no value")
+
+    def _comprehension(self, each: EachElement, args: Sequence[Tree]) -> str:
+        tests, results = written_with(each, args)
+        result = ": ".join(map(self.text, results))
+        over = self._inner(args[0])
+        ifs = "".join(f" if {self.text(test)}" for test in tests)
+        return comprehension_text(each, f"{result} for x in {over}{ifs}")
 
     def _inner(self, tree: Tree) -> str:
         plain = not isinstance(tree, Op) or tree.name in (*_BRACKETS, "item", "slice", "join")
@@ -125,6 +138,8 @@ class _Words:
             case "slice":
                 shown = ["" if a == Const(None) else self.text(a) for a in args[1:]]
                 return f"{self._inner(args[0])}[{':'.join(shown).removesuffix(':')}]"
+            case "tried":
+                return self.text(args[0])
             case "format":
                 return f"format({self.text(args[0])})"
             case "join":

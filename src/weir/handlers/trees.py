@@ -123,30 +123,37 @@ def moved(
         match tree:
             case ReadValue():
                 return replace(tree, order=tree.order + by)
-            case Element():
+            case Element() if tree.block in blocks:
                 return replace(tree, block=blocks[tree.block])
         return tree
+
+    changed = changed_access(access, access.order + by, leaf, known)
+    return changed if access.block is None else replace(changed, block=blocks[access.block])
+
+
+def changed_access(
+    access: GetAccess | MergeAccess | EmitAccess,
+    order: int,
+    leaf: Callable[[Tree], Tree],
+    known: dict[int, Tree],
+) -> GetAccess | MergeAccess | EmitAccess:
+    """Return the access with another order, and with the leaves of its trees changed."""
 
     def again(tree: Tree) -> Tree:
         return changed_tree(tree, leaf, known)
 
-    around = {
-        "order": access.order + by,
-        "guard": None if access.guard is None else again(access.guard),
-        "over": None if access.over is None else again(access.over),
-        "block": None if access.block is None else blocks[access.block],
-    }
-    # mypy cannot follow fields that are given by name.
+    def each(trees: Iterable[Tree]) -> tuple[Tree, ...]:
+        return tuple(map(again, trees))
+
+    guard = None if access.guard is None else again(access.guard)
+    over = None if access.over is None else again(access.over)
     match access:
         case GetAccess():
-            return replace(access, key=tuple(map(again, access.key)), **around)  # type: ignore[arg-type]
+            return replace(access, order=order, guard=guard, over=over, key=each(access.key))
         case MergeAccess():
             return replace(
-                access,
-                key=tuple(map(again, access.key)),
-                args=tuple(map(again, access.args)),
-                new=None if access.new is None else again(access.new),
-                **around,  # type: ignore[arg-type]
-            )
+                access, order=order, guard=guard, over=over, key=each(access.key),
+                args=each(access.args), new=None if access.new is None else again(access.new),
+            )  # fmt: skip
     fields = tuple((name, again(value)) for name, value in access.fields)
-    return replace(access, fields=fields, **around)  # type: ignore[arg-type]
+    return replace(access, order=order, guard=guard, over=over, fields=fields)

@@ -27,6 +27,7 @@ Contract
     slice                                           a, start, stop, step (Const(None) if missing)
     format                                          a, Const(conversion), Const(spec): a part of one
     join                                            a …      an f-string: str parts put together
+    checked                                         a        True; a is computed for its failure
 """
 
 from __future__ import annotations
@@ -148,6 +149,23 @@ class Element(Tree):
     """An `Element` is the loop's variable in `for x in …`; `block` is the number of the loop."""
 
     block: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opaque(Tree):
+    """An `Opaque` is a value that only CPython can compute, by running the handler.
+
+    Each has a number of its own, counted through the handler: those that are made within a loop
+    have numbers from the loop's first on. `type` is that of a column that takes the value, if it is
+    known; `is_exact` tells whether the value has that type wherever it is computed (None aside).
+    """
+
+    number: int
+    type: pa.DataType | None = field(default=None, compare=False)
+    is_exact: bool = field(default=True, compare=False)
+
+    def named(self) -> dict[str, Any]:
+        return {"number": self.number, "type": self.type, "is_exact": self.is_exact}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,7 @@ from weir.handlers.scope import NotAColumn
 from weir.handlers.values import Const, Method, Op, Python, Tree
 from weir.handlers.vector_parts import converted, function_name, is_vectorised_call, literal
 from weir.plan.expressions import Call, Expr, Literal, UserCall
+from weir.plan.made_functions import MadeFunction
 from weir.plan.user_code import ScalarFunction
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def called(tree: Python, to: Vectors) -> Expr:
         given = zip(args, function.args, strict=True)
         columns = tuple(converted(to.vector(a), dtype, a) for a, dtype in given)
         return UserCall(function, columns, type=function.result)
+    if isinstance(function, MadeFunction):
+        raise NotAColumn(tree.line, "a comprehension is computed row by row")
     if tree.keywords or isinstance(function, ScalarFunction):
         raise NotAColumn(tree.line, f"`{function_name(function)}` is called row by row")
     if function is bool and len(args) == 1:

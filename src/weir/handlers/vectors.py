@@ -180,6 +180,8 @@ class Vectors:
                 return Call("py_concat", parts, type=STRING) if parts else literal("", tree.line)
             case "format":
                 return self._format(tree)
+            case "checked":
+                return Call("py_checked", (self.vector(args[0]),), type=BOOLEAN)
         if name in _BITS:
             return self._bits(tree)
         raise NotAColumn(tree.line, f"`{sign_of(name)}` is done by Python")
@@ -209,7 +211,8 @@ class Vectors:
 
     def _power(self, tree: Op) -> Expr:
         base, exponent = tree.args
-        if isinstance(exponent, Const) and exponent.value == 2 and self.static(base) == BIGINT:
+        squares = isinstance(exponent, Const) and type(exponent.value) is int
+        if squares and exponent == Const(2) and self.static(base) == BIGINT:
             value = self.number(base)
             return Call("py_mul", (value, value), type=BIGINT)
         raise NotAColumn(tree.line, "`**` is done by Python")
@@ -292,7 +295,9 @@ class Vectors:
             raise NotAColumn(tree.line, "`in` of what is computed there is done by Python")
         tests = [self._equality(Op("eq", (value, o), line=tree.line)) for o in options]
         for option in options:
-            if isinstance(option, Const) and option.value != option.value:
+            # A NaN is found where it is the same object.
+            is_number = isinstance(option, Const) and option.value == option.value
+            if not is_number and DOUBLE in (self.static(value), self.static(option)):
                 raise NotAColumn(tree.line, "NaN is looked for by Python")
         if not tests:
             raise NotAColumn(tree.line, "`in` of nothing")

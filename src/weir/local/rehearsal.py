@@ -13,7 +13,8 @@ import hashlib
 import itertools
 import math
 import tempfile
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -47,7 +48,7 @@ from weir.plan.plan_fingerprint import plan_fingerprint
 from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
-from weir.plan.states import MergeFunction, RowCode
+from weir.plan.states import MergeFunction, RowCode, RowRun
 from weir.plan.traversal import rebuilt, with_inputs
 from weir.plan.user_code import (
     AggregateFunction,
@@ -250,9 +251,31 @@ def _is(one: object, other: object) -> bool:
     return one is other
 
 
+@dataclass(frozen=True, slots=True)
+class _IdleRunner:
+    """An `_IdleRunner` stands in for handler code: it does nothing, and gives nothing out."""
+
+    node: RowScan
+
+    @property
+    def runs(self) -> Sequence[Sequence[RowRun]]:
+        return [[self._run] * len(places) for places in self.node.places]
+
+    def _run(self, values: tuple[Any, ...]) -> None:
+        """Do nothing."""
+
+    def loop(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Do nothing."""
+
+    def bound(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def check(self) -> None:
+        """Do nothing."""
+
+
 def _row_code(node: RowScan) -> RowCode:
-    given = [value_of(dtype, 1) for _, dtype in node.effects]
-    return RowCode(node.code.name, lambda: lambda *_: given)
+    return RowCode(node.code.name, lambda *_: _IdleRunner(node))
 
 
 def _aggregate(held: pa.DataType, given: object) -> type:

@@ -49,8 +49,10 @@ def _traced(node: Node) -> tuple[_Traced, ...]:
         case Union():
             ports = range(len(node.inputs))
             return tuple(t for port in ports for t in _passed(node, port))
-        case StateScan() | RowScan():
+        case StateScan():
             return _passed(node, 0)
+        case RowScan():
+            return tuple(t for port in range(node.out_ports) for t in _passed(node, port))
     return _passed(node, 0) if node.stateless else ()
 
 

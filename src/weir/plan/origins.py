@@ -61,8 +61,10 @@ def _are_unique(node: Node, unique: Mapping[Node, bool]) -> bool:
     match node:
         case Number():
             return True
-        case StateScan() | RowScan():
+        case StateScan():
             return unique[node.streams[0]]
+        case RowScan():
+            return all(unique[i] for i in node.streams[: node.out_ports])
     return all(unique[i] for i in node.inputs)
 
 

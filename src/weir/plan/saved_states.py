@@ -46,20 +46,23 @@ def saved_name(function: MergeFunction) -> str:
     return f"call {function.name}"
 
 
-def window_calls(calls: Sequence[WindowCall], state: int) -> tuple[SavedCall, ...]:
-    """Return the calls that row code merges into the window of a state, each once."""
-    return _once(SavedCall(saved_name(c.function), c.types) for c in calls if c.state == state)
-
-
 def saved_calls(
-    merges: Sequence[Sequence[StateMerge]], below: Sequence[Schema]
+    merges: Sequence[Sequence[StateMerge]],
+    below: Sequence[Schema],
+    others: Sequence[WindowCall] = (),
 ) -> tuple[SavedCall, ...]:
-    """Return the calls among these merges, each once, with the types of their columns."""
+    """Return the calls among these merges, and the others, each once, with the types of their
+    arguments."""
     return _once(
-        SavedCall(saved_name(m.function), tuple(argument_type(arg, rows) for arg in m.args))
-        for of_port, rows in zip(merges, below, strict=True)
-        for m in of_port
-        if m.function is not None
+        [
+            *(
+                SavedCall(saved_name(m.function), tuple(argument_type(arg, rows) for arg in m.args))
+                for of_port, rows in zip(merges, below, strict=True)
+                for m in of_port
+                if m.function is not None
+            ),
+            *(SavedCall(saved_name(call.function), call.types) for call in others),
+        ]
     )
 
 

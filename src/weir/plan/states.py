@@ -16,9 +16,11 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from typing import Literal as OneOf
 
 import pyarrow as pa
@@ -157,35 +159,88 @@ class StateRead:
     order: int
     block: int
     at: HandlerPlace | None = field(default=None, compare=False, repr=False)
+    defers: bool = False
+    """Whether a sum beyond its type is NULL, and fails only where a handler uses it."""
 
 
 # --- row by row ----------------------------------------------------------------------------
 
 
-class Cells(Protocol):
-    """`Cells` are the cells that a row's code may touch; `state` is an index in the scan's
-    `states`, `key` a tuple of Python values. A window calls a merge's function later, too: only one
-    with a `name`, of the scan's `calls`, can be saved with it."""
-
-    def get(self, state: int, key: tuple[object, ...]) -> object: ...
-
-    def merge(
-        self, state: int, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
-        function: Callable[..., object] | None = None, name: str = "",
-    ) -> None: ...  # fmt: skip
+class UnplannedAccess(CellFailure):
+    """Handler code touched a state or emitted a row in a way that the plan does not provide for."""
 
 
-RowFunction: TypeAlias = Callable[
-    [int, int, "int | None", tuple[object, ...], Cells], Sequence[object]
-]
-"""Takes the port, vs, ve (None: open), the values of the row's columns and the cells; returns for
-rows of port 0 one value for each effect's column."""
+_thread = threading.local()
+"""`cursor` is that of the scan whose handler code runs in this thread."""
+
+
+@dataclass(slots=True)
+class RowCursor:
+    """A `RowCursor` is the row that handler code is running on; who runs the code moves it."""
+
+    row: int = 0
+    """The number of the row among those that come out of the step."""
+    now: int = 0
+    """The event's time."""
+    key: Any = None
+    """The row's key: the value of one column, or a tuple of several."""
+    merging: str = ""
+    """The state whose merge function is running, which must neither merge nor emit."""
+    is_active: bool = False
+    """Whether handler code is running in this scan; accessors that it kept from earlier refuse."""
+    failure: CellFailure | None = None
+    """The first failure of a state or of the plan: it ends the run, even if handler code caught
+    it."""
+
+    def failed(self, failure: CellFailure) -> CellFailure:
+        """Note a failure, at the cursor of the scan that runs now; return the first one."""
+        cursor: RowCursor = getattr(_thread, "cursor", None) or self
+        cursor.failure = cursor.failure or failure
+        return cursor.failure
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let this be the cursor of the scan that runs in this thread."""
+        before = getattr(_thread, "cursor", None)
+        _thread.cursor, self.is_active, self.failure = self, True, None
+        try:
+            yield
+        finally:
+            _thread.cursor, self.is_active = before, False
+
+
+AccessMethod: TypeAlias = Callable[..., Any]
+"""A method of a state, as handler code calls it."""
+Accessors: TypeAlias = Mapping[str, AccessMethod]
+"""The methods of a state, by name (`get`, `add`, `merge` …), as handler code calls them; and
+`merge_call(key, args, function, name)`, which merges a function that snapshots know by a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRows:
+    """`EffectRows` are what handler code gave out for one effect of a scan since the last step."""
+
+    rows: list[int] = field(default_factory=list)
+    """The row (`RowCursor.row`) that each entry is from."""
+    columns: tuple[list[object], ...] = ()
+    """The values of the entries, by column."""
+    settle: tuple[Callable[[Any], Any], ...] = ()
+    """Checks and copies a value of each column; raises `CellFailure` if it does not fit, with a
+    text such as "BIGINT, not 1.5 (float)"."""
+    kinds: tuple[type | None, ...] = ()
+    """The Python type of each column whose values need no more than a look: bool, float, str in
+    ASCII, int of 64 bits."""
+
+    def clear(self) -> None:
+        self.rows.clear()
+        for column in self.columns:
+            column.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
     """A `WindowCall` is a function that row code merges into the window of a state, with the types
-    of its arguments; `saved_states.saved_name` says what it is called in `Cells.merge`."""
+    of its arguments; `saved_states.saved_name` says what snapshots call it."""
 
     state: int
     function: MergeFunction
@@ -193,13 +248,61 @@ class WindowCall:
 
 
 @dataclass(frozen=True, slots=True)
+class RowEffect:
+    """A `RowEffect` is a new column of a row scan: a value (NULL where there is none), or a list of
+    all that handler code gave out for it."""
+
+    column: str
+    type: pa.DataType
+    is_list: bool = False
+    is_whole: bool = False
+    """Whether an entry of a list is one value, also where that is a STRUCT."""
+
+    @property
+    def fields(self) -> tuple[tuple[str, pa.DataType], ...]:
+        """The values that an entry has: the fields of a STRUCT in a list, or the value itself."""
+        value = self.type.value_type if self.is_list else self.type
+        if self.is_list and not self.is_whole and pa.types.is_struct(value):
+            return tuple((field.name, field.type) for field in value)
+        return ((self.column, value),)
+
+
+RowRun: TypeAlias = Callable[["tuple[Any, ...]"], None]
+"""Runs handler code on one row: vs, ve (None: open), then the columns of its port."""
+
+
+class RowRunner(Protocol):
+    """A `RowRunner` runs handler code on the rows of a scan's first ports.
+
+    Within `bound()` the handles of states and of the app are live, for the thread that runs it;
+    elsewhere they refuse every call.
+    """
+
+    @property
+    def runs(self) -> Sequence[Sequence[RowRun]]:
+        """What runs one row, for each port and each of its places; the cursor's row is set
+        before."""
+
+    @property
+    def loop(self) -> Callable[[Iterable[tuple[Any, ...]]], None]:
+        """Runs rows of port 0 at all its places, with the cursor's row counting from 0."""
+
+    def bound(self) -> AbstractContextManager[None]: ...
+
+    def check(self) -> None:
+        """Raise RunError if handler code keeps something that is no state."""
+
+
+@dataclass(frozen=True, slots=True)
 class RowCode:
-    """A `RowCode` runs handlers row by row. `make()` gives the function, once in each process."""
+    """A `RowCode` runs handlers row by row; `make` gives what runs them, once for each scan.
+
+    It gets the accessors of the scan's states, in their order, the cursor that these look at, and
+    where each effect goes.
+    """
 
     name: str
-    make: Callable[[], RowFunction]
+    make: Callable[[Sequence[Accessors], RowCursor, Sequence[EffectRows]], RowRunner]
     imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
-    places: tuple[HandlerPlace, ...] = field(default=(), compare=False, repr=False)
-    """Where the handlers have each effect, for messages; none for what no handler says itself."""
     unsaved: str = field(default="", compare=False, repr=False)
     """Which of its cells no snapshot can keep, in words; empty if all can be kept."""

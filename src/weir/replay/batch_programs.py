@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from weir.errors import PlanError
 from weir.handlers.app import App
 from weir.handlers.compiling import compile_app
+from weir.handlers.explaining import ways
 from weir.plan.operators import FinalState, Node, Source, SourceOptions, schema
 from weir.plan.program import Output, Program
 from weir.plan.stream import Stream
@@ -52,6 +53,8 @@ class BatchProgram:
     state whose table it is."""
     hands_on: bool
     """Whether the states behind the batch are among its outputs."""
+    in_rows: tuple[str, ...] = ()
+    """The handlers that CPython runs row by row, in some variant."""
 
 
 def key_of(variant: Variant, name: str) -> str:
@@ -104,7 +107,12 @@ def batch_program(
     finals = {key: found.node for key, found in kept.items() if isinstance(found.node, FinalState)}
     outputs = list(dict.fromkeys((*emits.values(), *states.values())))
     program = replace(program_of(outputs), code=task.app.code, needed=task.app.needed)
-    return BatchProgram(program, emits, states, finals, begun.sources, final)
+    in_rows = tuple(
+        name
+        for name in task.app.handlers
+        if any(ways(one.flow).get(name) != "columns" for one in compiled)
+    )
+    return BatchProgram(program, emits, states, finals, begun.sources, final, in_rows)
 
 
 class _BatchFiles:

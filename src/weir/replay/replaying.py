@@ -436,4 +436,5 @@ class _Replay:
         return ReplayReport(
             self.task.app.name, events, batches, first, last, inputs, variants,
             shadow=self.compared.count if self.loops is None else self.loops.events,
+            in_rows=self.first.in_rows,
         )  # fmt: skip

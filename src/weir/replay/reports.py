@@ -69,6 +69,8 @@ class ReplayReport(msgspec.Struct, frozen=True):
     """What was not as an earlier run had left it, so that it was run again."""
     shadow: int = 0
     """How many of the first events agree with the serial loop; 0: they were not compared."""
+    in_rows: tuple[str, ...] = ()
+    """The handlers that ran row by row."""
 
     def beside_first(self, variant: VariantReport, name: str) -> EmittedOutput:
         """Return what a variant emitted under a name. One whose parameters emit nothing there has

@@ -2,12 +2,12 @@
 
 This is `docs/reference/handlers.md` written down once more, in the plainest way, and is never made
 faster: it stands beside the kernels to catch their mistakes, so it shares no code with them but
-the conversion of a value to a declared type.
+the conversion of a value to a declared type, and the class of structs.
 
 Rules
-1. A key is a tuple of values; −0 = 0 and NaN = NaN in it. A cell is the default until something is
-   merged into it; who merges must give a key of the right types.
-2. What is handed out is a copy: who changes it changes nothing here.
+1. A key is a tuple of values of the state's key types; −0 = 0 and NaN = NaN in it. A cell is the
+   default until something is merged into it.
+2. What is handed out is a copy: who changes it changes nothing here. Every NaN in it is `math.nan`.
 3. With `last`, a cell is the list of its merges; a read folds those that are in force then. With
    `expires`, a cell ends that long after its last merge.
 4. `add` on DOUBLE is a sum of fractions, rounded when it is read. Other sums are Python's. A value
@@ -15,6 +15,7 @@ Rules
 5. A function that is merged into a window runs when the window is read, and sees all other cells as
    they were just before its merge: a `version` counts merges, and `_replaced` has what each has
    replaced, from the first such function on.
+6. What does not fit raises `Unfit`. A bool is the number that it is where a number is wanted.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from weir.events.types import DOUBLE, is_integer
+from weir.events.user_copies import StructValue
 from weir.handlers.declarations import State
-from weir.kernels.expressions.user_values import Misfit, settler
+from weir.kernels.expressions.handler_values import settled_value
+from weir.kernels.expressions.user_values import Misfit
 from weir.plan.states import MergeKind
 
 CellKey: TypeAlias = tuple[Hashable, ...]
@@ -41,16 +44,6 @@ OF_ELEMENTS = ("append", "add_to_set", "top_k")
 
 
 # --- values ----------------------------------------------------------------------------------
-
-
-class StructValue(dict[str, Any]):
-    """A `StructValue` is a struct as handlers see it: a dict whose fields are attributes too."""
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"the struct has no field {name}") from None
 
 
 def copied(value: object) -> Any:
@@ -63,7 +56,7 @@ def copied(value: object) -> Any:
         return [copied(part) for part in value]
     if isinstance(value, dict):
         return StructValue({name: copied(part) for name, part in value.items()})
-    return value
+    return math.nan if value != value else value
 
 
 class NanKey(Enum):
@@ -117,12 +110,16 @@ def seen(value: Any) -> Any:
     return value.rounded() if isinstance(value, FractionSum) else value
 
 
+class Unfit(TypeError):
+    """A state cannot take or give a value: that ends the loop, even if a handler catches it."""
+
+
 def fit(what: str, value: object, dtype: pa.DataType) -> Any:
-    """Return the value as one of this type, in memory of its own; TypeError if it is none."""
+    """Return the value as one of this type, in memory of its own; `Unfit` if it is none."""
     try:
-        return settler(dtype)(value)
+        return settled_value(dtype)(value)
     except Misfit as misfit:
-        raise TypeError(f"{what} must be {misfit}") from None
+        raise Unfit(f"{what} must be {misfit}") from None
 
 
 def given_default(state: State) -> Any:
@@ -188,7 +185,7 @@ class SerialCells:
     def get(self, name: str, parts: tuple[object, ...]) -> Any:
         """Return a copy of a cell's value."""
         state = self.states[name]
-        key = self._touched_key(state, parts)
+        key = self._touched_key(state, _fitting_key(state, parts))
         version, time = self._function or (self.version, self.now)
         if state.last is not None:
             return copied(self.folded(state, self.in_force(state, key, version, time)))
@@ -212,9 +209,9 @@ class SerialCells:
             self._replace(state, key, HeldValue(self.now, self._merged(state, old, step)))
 
     def refuse_in_function(self, what: str) -> None:
-        """Raise TypeError if a merge's function runs, which may only read."""
+        """Raise `Unfit` if a merge's function runs, which may only read."""
         if self._function is not None:
-            raise TypeError(f"{what} in a merge's function: it may read, not merge or emit")
+            raise Unfit(f"{what} in a merge's function: it may read, not merge or emit")
 
     def _touched_key(self, state: State, parts: tuple[object, ...]) -> CellKey:
         key = tuple(same_as_key(part) for part in parts)
@@ -271,7 +268,7 @@ class SerialCells:
         value, kind = seen(old), merge.kind
         x: Any = merge.args[0] if merge.args else None
         if value is None and kind not in ("set", "call"):
-            raise TypeError(f"{kind} into a cell of {state.name} that is NULL")
+            raise Unfit(f"{kind} into a cell of {state.name} that is NULL")
         match kind:
             case "set":
                 new = x
@@ -309,11 +306,11 @@ class SerialCells:
 
 
 def _fitting_key(state: State, parts: tuple[object, ...]) -> tuple[object, ...]:
-    """Return the key of a merge as values of its types, where they are known."""
+    """Return a key as values of its types, where they are known."""
     if state.keys is None:
         return parts
     if len(parts) != len(state.keys):
-        raise TypeError(f"a key of {state.name} has {len(state.keys)} parts, not {len(parts)}")
+        raise Unfit(f"a key of {state.name} has {len(state.keys)} parts, not {len(parts)}")
     typed = zip(parts, state.keys, strict=True)
     return tuple(fit(f"a key of {state.name}", part, dtype) for part, dtype in typed)
 
@@ -323,10 +320,11 @@ def _fitting(state: State, kind: MergeKind, args: tuple[Any, ...]) -> tuple[Any,
     if kind == "call":
         return args
     if args[0] is None and kind not in ("set", "append", "add_to_set"):
-        raise TypeError(f"{kind} of NULL into a cell of {state.name}")
-    x = int(args[0]) if kind == "add" and isinstance(args[0], bool) else args[0]
+        raise Unfit(f"{kind} of NULL into a cell of {state.name}")
+    if kind == "top_k" and (type(args[1]) is not int or args[1] < 1):
+        raise Unfit(f"the k of top_k is a positive integer, not {args[1]!r}")
     dtype = state.type.value_type if kind in OF_ELEMENTS else state.type
-    return fit(f"{kind} of {state.name}", x, dtype), *args[1:]
+    return fit(f"{kind} of {state.name}", args[0], dtype), *args[1:]
 
 
 def _rank(value: Any) -> tuple[bool, Any]:

@@ -4,19 +4,22 @@ This is what an app means (`docs/reference/handlers.md`). The engine computes th
 at a time; a shadow run compares the two (`comparison.py`). Nothing here is made faster.
 
 Rules
-1. CPython runs the user's functions as they are. States, emits and parameters reach the loop
-   through `handlers/running.py`; cells are `serial_cells.py`.
+1. CPython runs the user's functions as they are. States and emits reach the loop through
+   `handlers/running.py`; cells are `serial_cells.py`. Parameters are their plain values meanwhile.
 2. An event and what a state holds are handed out as copies, to each handler its own: a handler may
    change a list that it was given, and nobody else sees it.
 3. An emitted row has the lifetime of its event and values of the stream's types.
 4. The first exception ends the loop: what the failing event has emitted until then does not count.
+   What a state or an emit refuses ends it even if a handler catches it; what a merge's function
+   raises is the handler's own.
 """
 
 from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -25,10 +28,11 @@ import pyarrow as pa
 from weir.errors import PlanError
 from weir.handlers.app import App
 from weir.handlers.declarations import State
+from weir.handlers.live_handles import ParamPlace, param_places, params_set
 from weir.handlers.running import event_class, running_with
 from weir.plan.states import MergeKind
 from weir.plan.user_code import describe
-from weir.shadow.serial_cells import CellKey, SerialCells, copied, fit, same_as_key
+from weir.shadow.serial_cells import CellKey, SerialCells, Unfit, copied, fit, same_as_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +103,26 @@ class SerialLoop:
     _event: LogEvent = field(init=False)
     _handler: str = ""
     _made: dict[str, Callable[[tuple[object, ...]], object]] = field(init=False)
+    _params: tuple[ParamPlace, ...] = field(init=False)
+    _refused: Exception | None = None
 
     def __post_init__(self) -> None:
         self.cells = SerialCells(self.of.states)
+        self._params = param_places(self.of.app)
         types = self.of.app.event_types.values()
         self._made = {t.name: event_class(t.name, [n for n, _ in t.columns]) for t in types}
 
     def take(self, event: LogEvent) -> list[LoopRow]:
         """Run the handlers of an event; return the rows that they emit, in order."""
         self._event, self._rows, self.merged, self.cells.now = event, [], [], event.vs
-        with running_with(self):
+        with running_with(self), params_set(self._params, self.of.params):
             for name in self.of.handlers.get(event.type, ()):
                 self._handler, function = name, self.of.app.handlers[name].function
                 values = (copied(value) for value in event.values)
                 try:
                     function(self._made[event.type]((event.vs, event.ve, *values)))
+                    if self._refused is not None:
+                        raise self._refused
                 except KeyboardInterrupt:
                     raise
                 except BaseException as error:  # whatever the user's code raises ends the loop
@@ -125,25 +134,38 @@ class SerialLoop:
     # --- what handlers reach -------------------------------------------------------------------
 
     def get(self, state: str, key: tuple[object, ...]) -> object:
-        return self.cells.get(state, key)
+        with self._ends_the_loop():
+            return self.cells.get(state, key)
 
     def merge(
         self, state: str, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
         function: Callable[..., object] | None,
     ) -> None:  # fmt: skip
-        self.cells.merge(state, key, kind, args, function)
+        with self._ends_the_loop():
+            self.cells.merge(state, key, kind, args, function)
         same = tuple(same_as_key(part) for part in key)
         self.merged.append((state, same, self._line()))
 
     def emit(self, name: str, fields: Mapping[str, object]) -> None:
-        self.cells.refuse_in_function("app.emit()")
         columns = self.of.emitted.get(name)
-        values = tuple(fields.values()) if columns is None else _row(name, dict(columns), fields)
+        with self._ends_the_loop():
+            self.cells.refuse_in_function("app.emit()")
+            values = tuple(fields.values())
+            values = values if columns is None else _row(name, dict(columns), fields)
         event = self._event
         self._rows.append(LoopRow(name, event.vs, event.ve, values, self.events, self._line()))
 
     def param(self, name: str) -> object:
         return self.of.params[name]
+
+    @contextmanager
+    def _ends_the_loop(self) -> Iterator[None]:
+        """Remember what is refused here, if it is the first."""
+        try:
+            yield
+        except (Unfit, PlanError) as refused:
+            self._refused = self._refused or refused
+            raise
 
     def _line(self) -> HandlerLine:
         """Return the innermost line of the handler's file that is being run."""

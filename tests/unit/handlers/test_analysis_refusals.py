@@ -1,23 +1,30 @@
-"""What handlers may not do, and what has no form as accesses: where, why, what to do."""
+"""What handlers may not do: where, why, what to do. What looks like it and runs, as the loop does.
+
+Of what is refused with a way out, the way out is tried, too.
+"""
 
 from __future__ import annotations
 
 import linecache
+import re
+import warnings
 
 import pytest
 
 import weir
-from handler_apps import PRELUDE, app_of, handler_of
-from weir.errors import PlanError, ScriptError
+from handler_apps import PRELUDE, app_of, case_of, handler_of, verdict_of
+from replay_oracle.differences import Verdict, right_answer
+from replay_oracle.loop import AppFailed
+from weir.errors import PlanError, PlanWarning, ScriptError
+from weir.handlers.accesses import Analysed
 from weir.handlers.analysis import analyse_app
+from weir.handlers.compiling import flow_of
 from weir.handlers.printing import printed_access
 
-BEFORE = """
+HERE = """
 import time, random, uuid, datetime, os, secrets, logging, heapq
 from datetime import datetime as dt
 CACHE, LOG, NAMES = {}, [], {"a", "b"}
-other = weir.App("other")
-foreign = other.state("foreign", default=0)
 def jitter(): return random.random()
 def pushed(xs, x):
     xs.append(x)
@@ -42,6 +49,10 @@ watch, timer, fast = Watch(), Fast(None), Fast(time.time)
 CLOCKS = [[[[[[[time.time]]]]]]]
 app.emits("told", "score DOUBLE")
 """
+BEFORE = f"""{HERE}
+other = weir.App("other")
+foreign = other.state("foreign", default=0)
+"""
 
 WRONG: list[tuple[str, str, str]] = [
     # the clock, chance, what differs between processes
@@ -64,9 +75,6 @@ WRONG: list[tuple[str, str, str]] = [
     ("app.emit('x', id=id(e.s))", "`id()` differs between processes", "hashlib"),
     ("app.emit('x', id=hash(e.s))", "`hash()` differs between processes", "hashlib"),
     ("while True:\n    x = time.time()", "`time.time()` reads the clock", "e.vs"),
-    # what would never be run
-    ("assert sums.get(e.b) > 1", "`h` neither emits nor merges, so it is not run", "app.emit("),
-    ("while e.a:\n    raise ValueError(e.a)", "`h` neither emits nor merges", "app.emit("),
     # the order of sets
     ("for w in {'a', 'b'}:\n    sums.add(w, 1)", "`{'a', 'b'}` is a set: its order", "sorted(…)"),
     ("for w in NAMES:\n    sums.add(w, 1)", "`NAMES` is a set", "sorted(…)"),
@@ -86,15 +94,6 @@ WRONG: list[tuple[str, str, str]] = [
     ("if e.a in sums:\n    app.emit('x', a=e.a)", "the state `sums` is not asked for", "get(key)"),
     ("summs.add(e.a, 1)", "no `summs` is known here", "did you mean `sums`?"),
     ("box.n += 1", "`box.n` is changed, and lives outside", "app.state(…)"),
-    ("box.add(e.a)", "`add()` changes what lives outside", "app.state(…)"),
-    ("e.a = 3", "`e` is the event, which is changed in place", "values are immutable"),
-    ("e.xs.append(3)", "`e.xs` is a value of the event, which is changed in place", "immutable"),
-    ("xs = e.xs\nxs[0] = 3", "`xs` is a value of the event", "immutable"),
-    ("many.get(e.a).append(1)", "`many.get(e.a)` is a value of the state `many`", "immutable"),
-    ("xs = many.get(e.a)\nxs.append(1)", "`xs` is a value of the state `many`", "immutable"),
-    ("many.merge(e.a, lambda xs: xs.append(1))", "`xs` is the old value of a state", "immutable"),
-    ("many.merge(e.a, lambda xs: pushed(xs, 1))", "`pushed()` changes its argument in place, the "
-     "old value", "return a new one"),
     # the world outside, hidden code
     ("print(e.a)", "`print()` acts outside of the app", "app.emit(…)"),
     ("logging.info('x')", "`logging.info()` acts outside of the app", "app.emit(…)"),
@@ -133,6 +132,8 @@ WRONG: list[tuple[str, str, str]] = [
      "value", "read `sums` with get() before"),
     ("many.top_k(e.a, e.b, e.b)", "the number of top_k is a constant", "top_k(key, x, 10)"),
     ("sums.add((1, 2) if e.ok else 1, 1)", "the key has 2 parts or 1", ""),
+    ("s = sums if e.ok else many\ns.add(e.a, 1)", "`add` is for states of numbers, and `many` is "
+     "LIST(BIGINT)", "many.merge(key, lambda old: …)"),
 ]  # fmt: skip
 
 
@@ -155,52 +156,182 @@ def test_errors_look_as_those_of_scripts() -> None:
     assert rest[:2] == ["      sums.add(e.a, e.é)", "                    ^"]
 
 
-REFUSED: list[tuple[str, str, str]] = [
-    ("counted(e.a)", "`counted` calls itself", "-/sums/-"),
-    ("while sums.get(e.a) < 3:\n    sums.add(e.a, 1)", "`while` with accesses in it (sums)",
-     "sums/sums/-"),
-    ("try:\n    sums.add(1, 1)\nexcept ValueError:\n    app.emit('x', a=1)",
-     "`try` with accesses in it (sums, x)", "-/sums/x"),
-    ("for x in e.xs:\n    if x > 2: break\n    sums.add(x, 1)",
+# Each with a part of the line that makes it run row by row, and the reason.
+ROWS: list[tuple[str, str, str, str]] = [
+    ("while sums.get(e.a) < 3:\n    sums.add(e.a, 1)", "while sums", "`while`", "sums/sums/-"),
+    ("try:\n    sums.add(1, 1)\nexcept ValueError:\n    app.emit('x', a=1)", "try:", "`try`",
+     "-/sums/x"),
+    ("for x in e.xs:\n    if x > 2: break\n    sums.add(x, 1)", "for x in e.xs",
      "`return` or `break` in a loop with accesses", "-/sums/-"),
-    ("n = 0\nfor x in e.xs:\n    n += 1\n    sums.add(x, n)",
-     "`n`: it goes from one round of a loop with accesses to the next", "-/sums/-"),
-    ("for x in e.xs:\n    for y in e.ys:\n        sums.add((x, y), 1)",
-     "accesses in a loop inside of another loop", "-/sums/-"),
-    ("for x in e.xs:\n    last = sums.get(x)\nsums.add(1, last)",
-     "`last`: it is set in a loop with accesses", "sums/sums/-"),
-    ("s = sums if e.ok else many\ns.add(e.a, 1)", "what it stands for depends on the event",
-     "-/many,sums/-"),
-    ("d = {'s': sums}\nd['s'].add(1, 1)", "the state `sums` is used as a value", "-/sums/-"),
-    ("sums.add(e, 1)", "the event is used as a whole", "-/sums/-"),
-    ("app.emit('x', v=[sums.get(x) for x in e.xs])",
-     "states are accessed in a comprehension over values of the event", "sums/-/x"),
-    ("sorted(e.xs, key=lambda x: sums.get(x))", "the function `lambda` is used as a value",
-     "sums/-/-"),
-    ("xs = []\nys = xs\nys.append(1)\napp.emit('x', v=xs)",
-     "`ys` is changed in place, and is `xs` too", "-/-/x"),
-    ("xs = []\nys = [xs]\nxs.append(1)\napp.emit('x', v=ys)",
-     "`xs` is changed in place, and may be part of another value", "-/-/x"),
-    ("acc = []\ndef add(x):\n    acc.append(x)\nadd(e.a)\napp.emit('x', v=acc)",
-     "`add` changes `acc` of the function around it", "-/-/x"),
-    ("z = zip(e.xs, e.ys)\napp.emit('x', v=list(z))", "`zip` gives an iterator", "-/-/x"),
-    ("if any((hit := y) == 'a' for y in e.ys):\n    app.emit('x', v=hit)",
-     "`:=` in an expression that is called as a whole", "-/-/x"),
-    ("if len(pushed([], 1)): sums.add(1, 1)", "`pushed` changes its argument in place",
-     "-/sums/-"),
-    ("for x in e.xs:\n    sums.add(x, 1)\nassert total.get(e.b) > 1",
-     "nothing comes behind that the failure could stop", "total/sums/-"),
+    ("n = 0\nfor x in e.xs:\n    n += 1\n    sums.add(x, n)", "for x in e.xs",
+     "a loop over values of the event", "-/sums/-"),
+    ("for x in e.xs:\n    for y in e.ys:\n        sums.add((x, y), 1)", "for x in e.xs",
+     "a loop over values of the event", "-/sums/-"),
+    ("s = sums if e.ok else total\ns.add(e.a, 1)", "s = sums",
+     "`sums if e.ok else total`: what it stands for depends on the event", "-/sums,total/-"),
+    ("if any((hit := y) == 'a' for y in e.ys):\n    app.emit('x', v=hit)", "hit := y",
+     "`:=` inside of a comprehension", "-/-/x"),
+    ("if len(pushed([], 1)): sums.add(1, 1)", "xs.append(x)",
+     "`.append()` of such a value is not on the list", "-/sums/-"),
+    # changes of copies
+    ("e.xs.append(3)\napp.emit('x', n=len(e.xs))", "e.xs.append(3)",
+     "`.append()` of such a value is not on the list", "-/-/x"),
+    ("xs = e.xs + [1]\nxs[0] = 3\napp.emit('x', n=len(xs), m=sum(e.xs))", "xs[0] = 3",
+     "`xs[0]` is changed in place", "-/-/x"),
+    ("many.append(e.a, e.b)\nmany.get(e.a).append(1)\napp.emit('x', n=len(many.get(e.a)))",
+     "many.get(e.a).append(1)", "`.append()` of such a value is not on the list", "many/many/x"),
+    ("many.append(e.a, e.b)\nxs = many.get(e.a)\nxs.append(1)\n"
+     "app.emit('x', n=len(xs), m=len(many.get(e.a)))", "xs.append(1)",
+     "`.append()` of such a value is not on the list", "many/many/x"),
+    ("many.merge(e.a, lambda xs: pushed(xs, e.b))\napp.emit('x', n=len(many.get(e.a)))",
+     "xs.append(x)", "`.append()` of such a value is not on the list", "many/many/x"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "why", "touched"), REFUSED, ids=[r[0][:50] for r in REFUSED])
-def test_what_runs_only_row_by_row(body: str, why: str, touched: str) -> None:
-    (analysed,) = analyse_app(handler_of(body, before=BEFORE))
-    assert why in analysed.refused
-    assert "app.serial(h) runs it row by row" in analysed.refused
-    assert analysed.accesses == () and analysed.refused_line > 14
-    found = (analysed.reads, analysed.writes, analysed.emits)
-    assert "/".join(",".join(sorted(names)) or "-" for names in found) == touched
+@pytest.mark.parametrize(
+    ("body", "code", "why", "touched"), ROWS, ids=[row[0][:50] for row in ROWS]
+)
+@pytest.mark.filterwarnings("ignore:.*changes a copy:weir.errors.PlanWarning")
+def test_what_runs_row_by_row(body: str, code: str, why: str, touched: str) -> None:
+    check_in_rows(body, code, why, touched)
+    case = case_of(body, before=HERE)
+    assert not isinstance(right_answer(case), AppFailed)
+    assert verdict_of(body, before=HERE) == Verdict("same")
+
+
+def check_in_rows(body: str, code: str, why: str, touched: str) -> None:
+    """The handler runs row by row, for this reason at this code."""
+    app = handler_of(body, before=HERE)
+    (analysed,) = analyse_app(app)
+    assert analysed.refused == "" and touched_by(analysed) == touched
+    place = re.fullmatch(r"line (\d+): (.*)", analysed.why_rows)
+    assert place is not None and place[2] == why
+    file = app.handlers["h"].function.__code__.co_filename
+    assert code in linecache.getline(file, int(place[1]))
+    assert flow_of(app).why_rows == {"h": analysed.why_rows}
+
+
+def touched_by(analysed: Analysed) -> str:
+    """The states that it reads, those that it writes, and what it emits."""
+    names = (analysed.reads, analysed.writes, analysed.emits)
+    return "/".join(",".join(sorted(of_kind)) or "-" for of_kind in names)
+
+
+# What the loop fails with, and what makes the handler run row by row, if anything.
+FAILING: list[tuple[str, str, str]] = [
+    ("assert sums.get(e.b) > 1", "AssertionError", ""),
+    ("for x in e.xs:\n    sums.add(x, 1)\nassert total.get(e.b) > 1", "AssertionError", ""),
+    ("while e.a:\n    raise ValueError(e.a)", "ValueError", "`while`"),
+    ("e.a = 3", "AttributeError", "`e.a` is changed in place"),
+    ("xs = e.xs\nxs[0] = 3", "IndexError", "`xs[0]` is changed in place"),
+    ("many.merge(e.a, lambda xs: xs.append(1))", "AttributeError",
+     "`.append()` of such a value is not on the list"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "error", "why"), FAILING, ids=[row[0][:50] for row in FAILING])
+@pytest.mark.filterwarnings("ignore:.*changes a copy:weir.errors.PlanWarning")
+def test_what_fails_as_in_the_loop(body: str, error: str, why: str) -> None:
+    emits = f"{body}\napp.emit('x', a=e.a)"
+    (analysed,) = analyse_app(handler_of(emits, before=HERE))
+    assert analysed.why_rows.partition(": ")[2] == why
+    failure = right_answer(case_of(emits, before=HERE))
+    assert isinstance(failure, AppFailed) and error in str(failure)
+    assert verdict_of(emits, before=HERE) == Verdict("same")
+
+
+def test_what_an_object_remembers_ends_the_run() -> None:
+    body = "box.add(e.b)\napp.emit('x', n=box.n)"
+    app = handler_of(body, before=f"{HERE}\napp.emits('x', 'n BIGINT')")
+    assert "`self.n` is changed in place" in flow_of(app).why_rows["h"]
+    verdict = verdict_of(body, before=f"{HERE}\napp.emits('x', 'n BIGINT')")
+    assert verdict.kind == "failed"
+    assert "a handler has changed the global `box`, which lives outside of it" in verdict.text
+    assert "lies in states: app.state(…)" in verdict.text
+
+
+def test_changes_of_copies_are_warned_about() -> None:
+    with pytest.warns(PlanWarning, match=r"`many.get\(e.a\).append\(1\)` changes a copy of what"):
+        analyse_app(handler_of("many.get(e.a).append(1)"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        analyse_app(handler_of("xs = list(many.get(e.a))\nxs.append(1)"))
+
+
+# Each with a part of its line, the reason, and what it touches.
+REFUSED: list[tuple[str, str, str, str]] = [
+    ("counted(e.a)", "if n > 0: counted(n - 1)", "`counted` touches states and calls itself",
+     "-/sums/-"),
+    ("d = {'s': sums}\nd['s'].add(1, 1)", "d = {'s': sums}",
+     "the state `sums` gets into code that is not read", "-/sums/-"),
+    ("last = 0\nfor x in e.xs:\n    last = sums.get(x)\nsums.add(1, last + 1)",
+     "last = sums.get(x)", "`sums` is used in a loop, or in a function that others call, with the "
+     "key x, which may be another one each time", "sums/sums/-"),
+    ("sums.add(e.a, 1)\napp.emit('x', v=[sums.get(x) for x in e.xs])", "sums.get(x) for x",
+     "`sums` is used in a loop, or in a function that others call", "sums/sums/x"),
+    ("sums.add(e.a, 1)\napp.emit('x', v=sorted(e.xs, key=lambda x: sums.get(x)))", "key=lambda x",
+     "`sums` is used in a loop, or in a function that others call", "sums/sums/x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "why", "touched"), REFUSED, ids=[row[0][:50] for row in REFUSED]
+)
+def test_what_runs_only_serially(body: str, code: str, why: str, touched: str) -> None:
+    declared = f"app.emits('x', 'v LIST(BIGINT)')\n{HERE}"
+    app = handler_of(body, before=declared)
+    (analysed,) = analyse_app(app)
+    assert touched_by(analysed) == touched
+    with pytest.raises(PlanError) as raised:
+        flow_of(app)
+    text = str(raised.value)
+    assert why in text and "app.serial(h) runs it" in text and "in one partition" in text
+    line = re.search(r"\bline (\d+)", text)
+    assert line is not None
+    file = app.handlers["h"].function.__code__.co_filename
+    assert code in linecache.getline(file, int(line[1]))
+    if analysed.refused:
+        assert analysed.accesses == () and analysed.refused_line == int(line[1])
+    assert verdict_of(body, before=declared).kind == "refused"
+
+    keyed = declared.replace("sums", "keyed")
+    out = {"body": body.replace("sums", "keyed"), "before": f"{KEYED}\n{keyed}", "serial": True}
+    assert not isinstance(right_answer(case_of(**out)), AppFailed)
+    assert verdict_of(**out) == Verdict("same")
+
+
+KEYED = "keyed = app.state('keyed', default=0, key='BIGINT')"
+
+UNDECLARED: list[tuple[str, str]] = [
+    ("xs = []\nys = xs\nys.append(1)\napp.emit('x', v=xs)", "v LIST(BIGINT)"),
+    ("xs = []\nys = [xs]\nxs.append(1)\napp.emit('x', v=ys)", "v LIST(LIST(BIGINT))"),
+    ("acc = []\ndef add(x):\n    acc.append(x)\nadd(e.a)\napp.emit('x', v=acc)",
+     "v LIST(BIGINT)"),
+    ("z = zip(e.xs, e.xs)\napp.emit('x', v=list(map(list, z)))", "v LIST(LIST(BIGINT))"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "columns"), UNDECLARED, ids=[row[0] for row in UNDECLARED])
+def test_emitted_types_that_only_a_run_shows_are_declared(body: str, columns: str) -> None:
+    refused = verdict_of(body, before=HERE)
+    assert refused.kind == "refused"
+    line = len(f"{PRELUDE.strip()}\n{HERE.strip()}\n".splitlines()) + 2 + len(body.splitlines())
+    assert f"app.py:{line}): the type of `v` of `x` is not known; declare it: " in refused.text
+    assert "app.emits('x', 'v BIGINT, …')" in refused.text
+    declared = f"{HERE}\napp.emits('x', '{columns}')"
+    assert not isinstance(right_answer(case_of(body, before=declared)), AppFailed)
+    assert verdict_of(body, before=declared) == Verdict("same")
+
+
+def test_an_event_is_not_a_key() -> None:
+    (analysed,) = analyse_app(handler_of("sums.add(e, 1)"))
+    assert analysed.why_rows.endswith(": the event is used as a whole")
+    refused = verdict_of("sums.add(e, 1)")
+    assert refused.kind == "refused"
+    assert "the type of a key of `sums` is not known; say it: app.state('sums', …" in refused.text
+    failed = verdict_of("keyed.add(e, 1)", before=KEYED)
+    assert failed.kind == "failed"
+    assert "a key of keyed must be BIGINT, not m(vs=0" in failed.text
 
 
 def test_keys_of_different_lengths() -> None:

@@ -20,6 +20,7 @@ from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN, Batch
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 from weir.handlers.columns import Scope, column_of, truth_of, type_of, why_row_by_row
+from weir.handlers.values import Op
 from weir.kernels.expressions.evaluator import PYTHON_BUILDERS, compile_expression
 from weir.plan.expressions import Call, Expr, walk
 from weir.plan.schema import Schema
@@ -67,6 +68,7 @@ a == None; None == a; s != None; a is None; a is not None; None is a; s is None;
 p is True; p is False; p is not True; a < b < c; 0 <= a <= 10; a == b == c; "a" <= s <= "b"
 0 < x < 1; a < x < b; not a; not x; not s; not p; not l; not (a > 1 and b > 1)
 a and b; a or b; x and y; x or y; s and t; s or t; p and q; p or q; a and b and c; a or b or c
+a and 10 // a; 10 // a if p else b
 a or 0; a or 5; s or "none"; x or 0.5; a and a + 1; p and a > 1; p or a > 1
 a != 0 and 10 / a > 2; x != 0 and 1 / x > y; a is not None and a > 5
 a is None or a > 5; a is not None and b is not None and a + b > c; s is not None and len(s) > 2
@@ -115,7 +117,7 @@ bool(WORD.search(s)); bool(re.search(r"^(?:a|ab)$", s)); bool(re.search(r"(?P<n>
 bool(re.search(r"[\\]\\-]", s)); bool(re.search(r"\\.", s)); bool(re.match("a|$", s))
 bool(re.search(r" a b ", s, re.VERBOSE)); bool(re.search(r"(?i)AB", s)); bool(re.search(r"[ſ]", s))
 EMAIL.search(s) is not None and a > 1; a > 1 and bool(EMAIL.search(s))
-bool(re.search("s", s, re.I))
+bool(re.search("s", s, re.I)); bool(re.search("ß", s, re.I))
 a in l; s in w; a not in l; p in [True, False]; (a, s) == (b, t); (a, s) != (b, t); (a,) == (b,)
 math.sqrt(x); math.sqrt(a); math.floor(x); math.ceil(x); math.ceil(a); math.trunc(x); math.isnan(x)
 math.isinf(x); math.isfinite(a); math.fabs(x); math.sqrt(a * a + b * b); 3 in l; "a" in w
@@ -152,7 +154,7 @@ x.is_integer(); a.bit_length(); a.real; EMAIL.sub("-", s); re.sub("a", "b", s); 
 EMAIL.search(s).group(); re.match(r"(a)(b)?", s).group(1) if re.match("a", s) else None
 bool(re.search(r"(a)\\1", s)); bool(re.search(r"a(?=b)", s)); bool(re.search(r"a$b?", s))
 bool(re.search(r"^a", s, re.M)); bool(re.search(r"(?:a?){0,2}b", s)); bool(re.search(r"\\B", s))
-bool(re.search(r"(?i:A)b", s)); bool(re.search("ß", s, re.I)); bool(re.search(s, t))
+bool(re.search(r"(?i:A)b", s)); bool(re.search(s, t))
 isinstance(a, int); hex(a); str(l); bool(a) and s; sum(l) > 3 and len(l) > 1
 """
 
@@ -326,13 +328,66 @@ def test_rows(source: str) -> None:
     both_ways(source, typed(source))
 
 
+# Fails on some rows, and has values on others.
+CHECKED = """
+10 // a; a * b; x / y; math.sqrt(x); len(s); s[0]; l[1]; s.lower(); int(x); a < b; a and 10 // a
+a; s is None; s.split(",")[1]; 10 // a if p else b; a ** 3; int(s); sum(l); s.index("a"); l == l
+"""
+
+
+def checked(source: str) -> Op:
+    """The value is computed for its failure only: it is true of all that have one."""
+    return Op("checked", (tree_of(source, CONSTANTS),), line=1)
+
+
+@pytest.mark.parametrize("source", listed(CHECKED))
+def test_checks(source: str) -> None:
+    in_columns = source in listed(COLUMNS)
+    assert (why_row_by_row(checked(source), SCOPE) == "") == in_columns
+    exprs = [column_of(checked(source), scope, BOOLEAN) for scope in (SCOPE, PLAIN)]
+    exprs += [truth_of(checked(source), scope) for scope in (SCOPE, PLAIN)]
+    # A list that begins with the value, so that it is computed, is true.
+    compare(f"[{source}] != []", BOOLEAN, *exprs)
+    if in_columns:
+        assert {"py_checked"} <= functions_of(bare(exprs[0]))
+        compare_alone(f"[{source}] != []", BOOLEAN, bare(exprs[0]))
+
+
+@pytest.mark.parametrize("source", listed(CHECKED))
+def test_what_fails_is_null_where_it_is_tried(source: str) -> None:
+    dtype, rows = typed(source), rows_of(source)
+    values, failures = expected(source, rows, dtype)
+    wanted = dict(values) | {number: None for number, _ in failures}
+    tried = Op("tried", (tree_of(source, CONSTANTS),), line=1)
+    for scope in (SCOPE, PLAIN):
+        expr = column_of(tried, scope, dtype)
+        assert isinstance(expr, Call) and expr.function == "py_tried"
+        evaluate = compile_expression(expr, SCHEMA)
+        # All at once, where some fail; those that fail; and no row at all.
+        for numbers in (sorted(wanted), [number for number, _ in failures], []):
+            column = evaluate(batch_of([(number, rows[number]) for number in numbers]))
+            assert column.type == dtype and len(column) == len(numbers)
+            for number, found in zip(numbers, column.to_pylist(), strict=True):
+                assert same(found, wanted[number]), f"{source} on {rows[number]}: {found!r}"
+
+
+def test_some_of_what_is_tried_fails() -> None:
+    failing = [s for s in listed(CHECKED) if expected(s, rows_of(s), typed(s))[1]]
+    assert len(failing) > 12 and len(listed(CHECKED)) > len(failing)
+
+
+def functions_of(expr: Expr) -> set[str]:
+    return {part.function for part in walk(expr) if isinstance(part, Call)}
+
+
 def test_every_function_is_tried() -> None:
     trees = [tree_of(source, CONSTANTS) for source in listed(COLUMNS)]
+    trees += [checked(source) for source in set(listed(CHECKED)) & set(listed(COLUMNS))]
     used_ones = {
-        part.function
+        name
         for tree in trees
-        for part in walk(bare(column_of(tree, SCOPE, type_of(tree, SCOPE))))
-        if isinstance(part, Call) and part.function.startswith("py_")
+        for name in functions_of(bare(column_of(tree, SCOPE, type_of(tree, SCOPE))))
+        if name.startswith("py_")
     }
     # Structs have a test of their own; ints become DOUBLE only where that is wanted.
     assert used_ones == set(PYTHON_BUILDERS) - {"py_field", "py_exact_float"}

@@ -10,8 +10,8 @@ import pytest
 
 import weir
 from weir.errors import OperatorFailed, PlanError
-from weir.events.frozen_values import given_default
 from weir.events.types import DOUBLE
+from weir.events.user_copies import default_value
 from weir.handlers.app import App
 from weir.handlers.compiling import compile_app
 from weir.handlers.running import event_class, running_with
@@ -76,7 +76,7 @@ class Plain:
 
     def at(self, state: str, key: tuple[object, ...], now: int) -> Any:
         declared = self.app.states[state]
-        default = given_default(declared.default, declared.type)
+        default = default_value(declared.default, declared.type)
         value: Any = default
         before = -math.inf
         for time, merge in self.merges.get(state, {}).get(key, []):
@@ -350,7 +350,15 @@ def test_a_loop_over_none_fails_where_it_is_run(ring: bool) -> None:
             weir.collect(compile_app(app).emitted["order"], inputs={"order": [*rows, wrong]})
 
 
-def test_rings_run_together_within_a_key() -> None:
+def units_in_scans(app: App) -> list[list[str]]:
+    """Return the handlers that run as they are where the cells of their states are, by scan; no
+    other scan runs reads and merges together."""
+    scans = compile_app(app).scans
+    assert not any(scan.is_ring for scan in scans)
+    return [[run.unit.handler for run in scan.runs] for scan in scans if scan.runs]
+
+
+def test_circles_run_together_within_a_key() -> None:
     app, e_type = events_app()
     seen = app.state("seen", default=0)
     left = app.state("left", default=3)
@@ -376,7 +384,7 @@ def test_rings_run_together_within_a_key() -> None:
         app.emit("look", n=seen.get(e.j), t=total.get(e.k), left=left.get(e.k))
 
     check(app, events_log(), order=["fill", "take", "look"], cuts=FEW)
-    assert [scan.is_ring for scan in compile_app(app).scans].count(True) == 1
+    assert units_in_scans(app) == [["fill", "take"]]
 
 
 def test_rings_over_event_types_and_in_loops() -> None:
@@ -416,7 +424,7 @@ def test_rings_over_event_types_and_in_loops() -> None:
     check(app, {"put": puts, "take": takes}, cuts=FEW)
 
 
-def test_loops_run_within_a_ring_of_the_same_key() -> None:
+def test_loops_run_within_a_circle_of_the_same_key() -> None:
     app = App("loops")
     order = app.events("order", "k BIGINT, items LIST(BIGINT), ts BIGINT", vs="ts")
     left = app.state("left", default=5)
@@ -438,7 +446,7 @@ def test_loops_run_within_a_ring_of_the_same_key() -> None:
     ]
     emitted = check(app, {"order": orders}, cuts=FEW)
     assert emitted["taken"] and emitted["filled"]
-    assert [scan.is_ring for scan in compile_app(app).scans] == [True]
+    assert units_in_scans(app) == [["take"]]
 
 
 def test_values_of_all_kinds() -> None:
@@ -546,9 +554,39 @@ def test_a_serial_handler_touches_only_what_its_order_counts_with(writes: bool) 
         n.add(e.k, n.get(e.k) + 1)
 
     app.serial(judge, count)
-    what = f"judge {'writes' if writes else 'reads'} `n` in a way that the order of handlers"
-    with pytest.raises(OperatorFailed, match=what):
+    what = "judge merges into n" if writes else "judge reads n with the key 1"
+    hint = "its text does not name that: call the state by its name, or hand it over"
+    why = f"{what} in a way that was not found when the app was planned; {hint}"
+    with pytest.raises(OperatorFailed, match=why):
         weir.collect(compile_app(app).emitted["seen"], inputs=events_log())
+
+
+def test_a_merge_between_the_handlers_of_a_serial_group() -> None:
+    app, e_type = events_app()
+    n = app.state("n", default=0)
+    m = app.state("m", default=0)
+
+    @app.on(e_type)
+    def first(e):  # type: ignore[no-untyped-def]
+        m.add(e.k, 1)
+        n.add(e.k, e.v)
+
+    @app.on(e_type)
+    def between(e):  # type: ignore[no-untyped-def]
+        n.max(e.k, 12)
+
+    @app.on(e_type)
+    def second(e):  # type: ignore[no-untyped-def]
+        if m.get(e.k) > 1:
+            n.set(e.k, n.get(e.k) % 1000 + 5)
+
+    @app.on(e_type)
+    def shown(e):  # type: ignore[no-untyped-def]
+        app.emit("shown", n=n.get(e.k), other=n.get(e.j))
+
+    app.serial(first, second)
+    assert check(app, events_log(), cuts=FEW)["shown"]
+    assert units_in_scans(app) == [["first", "second"]]
 
 
 def test_a_whole_app_can_be_serial() -> None:

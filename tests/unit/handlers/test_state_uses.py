@@ -6,6 +6,7 @@ from types import FunctionType
 
 import pytest
 
+import weir
 from handler_apps import app_of, handler_of
 from weir.errors import PlanError
 from weir.handlers import analysis
@@ -13,6 +14,8 @@ from weir.handlers.analysis import analyse_app
 from weir.handlers.handler_order import handler_order
 from weir.handlers.held_values import StateUses
 from weir.handlers.reach import Reach
+from weir.handlers.reading.execution import Execution
+from weir.handlers.reading.symbols import ANY_VALUE
 from weir.handlers.state_uses import state_uses
 
 BEFORE = """
@@ -176,16 +179,38 @@ def test_uses(body: str, uses: str) -> None:
     assert "/".join(",".join(sorted(names)) or "-" for names in found) == uses
 
 
-def test_what_is_compiled_is_counted_with(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("missed", "what"),
+    [("many", "writes the state `many`"), ("sums", "reads the state `sums`")],
+)
+def test_what_is_compiled_is_counted_with(
+    monkeypatch: pytest.MonkeyPatch, missed: str, what: str
+) -> None:
+    """Two readings find what a handler uses; what both miss is not compiled."""
     app = handler_of("sums.get(e.a)\nmany.append(e.a, 1)")
-    for uses, what in [
-        (("sums", ""), "writes the state `many`"),
-        (("", "many"), "reads the state"),
-    ]:
-        given = StateUses(*(frozenset((name,)) for name in uses))
-        monkeypatch.setattr(analysis, "state_uses", lambda *_, given=given: given)
-        with pytest.raises(PlanError, match=what):
+    every = StateUses(frozenset({"sums"}), frozenset({"many"}))
+    seen = StateUses(every.reads - {missed}, every.writes - {missed})
+    read = analysis._run
+
+    def read_partly(run: Execution, function: FunctionType) -> None:
+        read(run, function)
+        if ANY_VALUE in run.params.values():  # the reading for all values of parameters
+            run.accesses = [a for a in run.accesses if getattr(a, "state", "") != missed]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(analysis, "state_uses", lambda *_: seen)
+        assert uses_of(app) == every
+    with monkeypatch.context() as patched:
+        patched.setattr(analysis, "_run", read_partly)
+        assert uses_of(app) == every
+        patched.setattr(analysis, "state_uses", lambda *_: seen)
+        with pytest.raises(PlanError, match=rf"h \(.*:1[45]\): it {what} in a way"):
             analyse_app(app)
+
+
+def uses_of(app: weir.App) -> StateUses:
+    (analysed,) = analyse_app(app)
+    return StateUses(analysed.reads, analysed.writes)
 
 
 @pytest.mark.parametrize("deep", ["{'s': s}['s']", "DEEP['a']['b'][0]['c']"])

@@ -1,19 +1,23 @@
-"""What analysis finds in an app's file goes to other processes as the file's text."""
+"""The handlers of an app's file go to other processes as the file's text, and run there."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 from pyspark import cloudpickle
 
 import weir
-from weir.handlers.accesses import EmitAccess
-from weir.handlers.analysis import analyse_app
+from weir.events.batch import OPEN, Batch
+from weir.handlers.compiling import compile_app
+from weir.handlers.handler_runs import HandlerRun
 from weir.handlers.loading import load_app
-from weir.handlers.values import Const, Python, Tree
+from weir.plan.operators import RowScan
+from weir.plan.traversal import ordered_nodes
+from weir.reliable.chain import make_kernel
 
 APP = """
 import weir
@@ -23,6 +27,8 @@ import deep.words
 app = weir.App("spam")
 m = app.events("m", "a BIGINT, text STRING, ts BIGINT", vs="ts")
 sums = app.state("sums", default=0)
+app.emits("x", "outlined BIGINT, own BIGINT, theirs BIGINT, sorted LIST(STRING), "
+          "kinds LIST(STRING), half BIGINT, sum BIGINT")
 half = Scale(2)
 
 def own(x):
@@ -36,9 +42,10 @@ def h(e):
     n = 0
     for c in e.text:
         n += score(c) + deep.words.more(c)
+    sums.add(e.a, n)
     app.emit("x", outlined=n, own=own(e.text), theirs=score(e.text),
              sorted=sorted(e.text, key=lambda c: -score(c)), kinds=kinds(e.text),
-             half=half.of(e.text))
+             half=half.of(e.text), sum=sums.get(e.a))
 """
 RULES = """
 def score(text):
@@ -59,10 +66,16 @@ class Scale:
 """
 WORKER = """
 import pickle, sys
-found = pickle.load(open(sys.argv[1], "rb"))
-call = lambda function, args: function(*("hello" if a is None else a() for a in args))
-print({name: call(*one) for name, one in found.items()})
+from weir.events.batch import OPEN
+from weir.reliable.chain import make_kernel
+node, batch = pickle.load(open(sys.argv[1], "rb"))
+print(make_kernel(node).step([batch], OPEN)[0].columns[-1].to_pylist())
 """
+HELLO = {
+    "outlined": 537, "own": 532, "theirs": 104, "sorted": ["o", "l", "l", "h", "e"],
+    "kinds": ["str"] * 5, "half": 1,
+}  # fmt: skip
+EMPTY = {"outlined": 0, "own": 0, "theirs": 0, "sorted": [], "kinds": [], "half": 0}
 
 
 def test_functions_of_a_file_run_in_another_process(tmp_path: Path) -> None:
@@ -70,23 +83,21 @@ def test_functions_of_a_file_run_in_another_process(tmp_path: Path) -> None:
     (tmp_path / "rules.py").write_text(RULES)
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "words.py").write_text("def more(c):\n    return 1\n")
-    app = load_app(tmp_path / "spam.py")
-    (analysed,) = analyse_app(app)
-    (emit,) = analysed.accesses
-    assert isinstance(emit, EmitAccess)
-    found = {}
-    for name, tree in emit.fields:
-        assert isinstance(tree, Python), name
-        found[name] = (tree.function, [_called(a) for a in tree.args])
-    here = {name: call(*one) for name, one in found.items()}
-    assert here == {
-        "outlined": 537, "own": 532, "theirs": 104, "sorted": ["o", "l", "l", "h", "e"],
-        "kinds": ["str"] * 5, "half": 1,
-    }  # fmt: skip
+    compiled = compile_app(load_app(tmp_path / "spam.py"), paths={"m": "m.jsonl"})
+    nodes = ordered_nodes(stream.node for stream in compiled.emitted.values())
+    (scan,) = (node for node in nodes if isinstance(node, RowScan))
+    assert isinstance(scan.code.make, HandlerRun)
+    times = np.arange(3)
+    columns = (pa.array([1, 2, 1]), pa.array(["hello", "", "hello"]), pa.array(times))
+    rows = Batch(times, times + 1, columns, (np.zeros(3, dtype=np.int64), times))
     pickled = tmp_path / "elsewhere" / "pickled"
     pickled.parent.mkdir()
-    pickled.write_bytes(cloudpickle.dumps(found))
-    for file in (tmp_path / "spam.py", tmp_path / "rules.py"):
+    pickled.write_bytes(cloudpickle.dumps((scan, rows)))
+
+    emitted, _ = make_kernel(scan).step([rows], OPEN)
+    here = emitted.columns[-1].to_pylist()
+    assert here == [[HELLO | {"sum": 537}], [EMPTY | {"sum": 0}], [HELLO | {"sum": 1074}]]
+    for file in (tmp_path / "spam.py", tmp_path / "rules.py", tmp_path / "deep" / "words.py"):
         file.unlink()
     told = subprocess.run(
         [sys.executable, "-c", WORKER, str(pickled)],
@@ -97,17 +108,3 @@ def test_functions_of_a_file_run_in_another_process(tmp_path: Path) -> None:
         env={"PYTHONPATH": str(Path(weir.__file__).parents[1])},
     ).stdout
     assert told.strip() == str(here)
-
-
-def _called(tree: Tree) -> object:
-    """A column as None, another value as what gives it."""
-    match tree:
-        case Python(function=function, args=()):
-            return function
-        case Const(value=value):
-            return lambda: value
-    return None
-
-
-def call(function: Callable[..., object], args: Sequence[Callable[[], object] | None]) -> object:
-    return function(*("hello" if arg is None else arg() for arg in args))

@@ -47,7 +47,7 @@ from weir.plan.operators.scanning import Answering, Scanning
 from weir.plan.program import row_outputs
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
-from weir.plan.states import Cell, RowCode, RowFunction, StateMerge, StateRead
+from weir.plan.states import Cell, RowCode, RowEffect, RowRunner, StateMerge, StateRead
 from weir.plan.traversal import ordered_nodes
 from weir.script.program import parse_program
 
@@ -95,16 +95,21 @@ def _of_handlers() -> list[Node]:
     reads = (StateRead(0, "sum", 2, 2), StateRead(1, "recent", 3, 3))
     both, by = (entered, Enter(Number(events), 0, 2)), (("k",), ("k",))
     final = FinalState(both, by, forever, ((merges[0][0],), ()), 2)
-    effects = (("out", pa.list_(pa.struct([("k", STRING)]))),)
+    effects = (RowEffect("out", pa.list_(pa.struct([("k", STRING)])), is_list=True),)
+    code, places = RowCode("ring", _no_code), ((0,), (1,))
     return [
         StateScan(both, by, (forever, window), merges, reads, 2),
         StateScan(both, by, (window,), ((), (StateMerge(0, "add", ("v",), 0, 0),)), (), 2),
         StateScan((entered, final), (("k",), ("key0",)), (forever,), ((), ()), reads[:1], 2, (1,)),
-        RowScan(both, by, (forever,), RowCode("ring", _no_code), by, ((0, 0), (1, 1)), effects, 2),
-    ]
+        RowScan(both, by, (forever,), code, by, places, ((), ()), effects, 2, out_ports=2),
+        RowScan(both, by, (window,), code, by[:1], places[:1], merges[1:] * 2, effects, 2),
+        RowScan(both[:1], by[:1], (forever,), code, by[:1], places[:1], ((),), effects, 2,
+                passes=True),
+        RowScan(both[:1], ((),), (), code, by[:1], places[:1], ((),), effects, 2),
+    ]  # fmt: skip
 
 
-def _no_code() -> RowFunction:
+def _no_code(*_: object) -> RowRunner:
     raise AssertionError("it is not run")
 
 
@@ -265,4 +270,5 @@ def test_words(kind: str) -> None:
     for node in nodes_by_kind()[kind]:
         assert isinstance(node.detail(), str)
         windowed = isinstance(node, Top) and node.scope == "window"
-        assert node.stateless or windowed or node.kept()
+        bare = isinstance(node, RowScan) and not node.states
+        assert (node.stateless or windowed or bare) != bool(node.kept())

@@ -116,8 +116,6 @@ def test_what_a_serial_handler_emits(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     body = 'total.set(e.note, total.get(e.shop))\napp.emit("o", r=e.n or "none")'
     error = told(body, monkeypatch, tmp_path, end)
     first, shown, _ = str(error).split("\n")
-    assert first.startswith(
-        f"handle (app.py:16) failed on {EVENT}: what is emitted as `o` must be "
-    )
-    assert first.endswith("'r' must be BIGINT, not 'none' (str)")
+    cause = "`r` of what is emitted as `o` must be BIGINT, not 'none' (str)"
+    assert first == f"handle (app.py:16) failed on {EVENT}: {cause}"
     assert shown == '  app.emit("o", r=e.n or "none")'

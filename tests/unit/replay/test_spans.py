@@ -85,9 +85,10 @@ def test_windows_of_functions_in_a_serial_group(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("weir.replay.replaying.BATCH_BYTES", 1)
     assert replay_app(app, logs=logs, out="large").batches == 1
     for name, options in {"batch": {"batch": 1}, "state": {"state_out": "state"}}.items():
-        with pytest.raises(PlanError, match=r"`h` \(line 10\), in a serial group, .*a function: "):
+        why = r"`h` \(line 10\), .*merges a function into the window of `s`: .*; use add, set"
+        with pytest.raises(PlanError, match=why):
             replay_app(app, logs=logs, out=name, **options)
     program = app_program(app, logs=logs, out="live")
-    with pytest.raises(PlanError, match=r"with a function: no checkpoint of a live run can keep"):
+    with pytest.raises(PlanError, match=r"`h` .*into the window of `s`: no checkpoint of a live"):
         refuse_unsaved(program)
     assert rehearsed_programs(app, {})

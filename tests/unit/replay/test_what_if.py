@@ -44,7 +44,7 @@ b = app.param("b", "q")
 
 @app.on(ev)
 def tell(e):
-    app.emit("out", k=e.k, a=len(a.value), b=len(b.value))
+    app.emit("out", k=e.k, a=len(a), b=len(b))
 """
 
 

@@ -56,20 +56,35 @@ def test_a_check_of_events_that_fail(tmp_path: Path) -> None:
         shadow.check(parts(shadow, click=clicks(9)), written)
 
 
-def test_states_over_logs_that_the_program_does_not_read(tmp_path: Path) -> None:
-    """Nothing that is emitted depends on views, so no runner reads them."""
+@pytest.mark.parametrize(
+    "merge",
+    [
+        "views.add(1, e.id)",
+        "for n in e.ids:\n        views.add(1, n)",
+        "while True:\n        views.add(1, e.id)\n        break",
+        "views.add(1, e.id)\napp.serial(viewed)",
+    ],
+)
+def test_a_merge_that_may_fail_runs_though_nobody_reads_its_state(
+    tmp_path: Path, merge: str
+) -> None:
     body = f"""{COUNT}
-view = app.events("view", "id BIGINT, at BIGINT", vs="at")
-views = app.state("views", default=0)
+view = app.events("view", "id BIGINT, ids LIST(BIGINT), at BIGINT", vs="at")
+views = app.state("views", default=0, key="BIGINT")
 
 @app.on(view)
 def viewed(e):
-    views.add(e.id, 1)
+    {merge}
 """
     shadow = shadow_of(tmp_path, body)
-    assert [source.name for source in shadow.program.sources] == ["click"]
-    assert shadow.plan.unseen == {"views"}
-    assert shadow.compare(parts(shadow, click=clicks(40))) == 40
+    assert [source.name for source in shadow.program.sources] == ["click", "view"]
+    assert shadow.plan.unseen == frozenset()
+    views = [
+        {"id": n, "ids": [n], "at": at} for n, at in ((2**62, 3), (1, 5), (2**62, 9))
+    ]  # fmt: skip
+    assert shadow.compare(parts(shadow, click=clicks(40), view=views[:2])) == 42
+    # Both fail at the third view: ten clicks and two views were before it.
+    assert shadow.compare(parts(shadow, click=clicks(40), view=views)) == 12
 
 
 def test_states_that_no_table_can_hold_are_not_compared(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from weir.plan.operators import FinalState, Source, SourceOptions
 from weir.plan.saved_states import state_schema
 from weir.plan.states import Cell
 from weir.shadow.saved_tables import SavedTable, TableRows, TouchedCells, saved_table
-from weir.shadow.serial_cells import SerialCells
+from weir.shadow.serial_cells import SerialCells, Unfit
 
 KEYS = (pa.float64(), pa.string())
 CELL = Cell("s", KEYS, pa.int64(), 0)
@@ -47,12 +47,17 @@ def cells() -> SerialCells:
         ((1.5, None), 50),
         ((1.5, "a"), 0),
         ((2, "b"), 0),
-        (("x", "b"), 0),
-        ((1.5,), 0),
+        ((False, "a"), 10),
     ],
 )
 def test_a_cell_is_restored_when_it_is_touched(key: tuple[object, ...], value: int) -> None:
     assert TouchedCells({"s": table()}).restoring(cells()).get("s", key) == value
+
+
+@pytest.mark.parametrize("key", [("x", "b"), (1.5,)])
+def test_a_key_that_no_cell_has_is_refused(key: tuple[object, ...]) -> None:
+    with pytest.raises(Unfit, match="a key of s"):
+        TouchedCells({"s": table()}).restoring(cells()).get("s", key)
 
 
 def test_an_engine_begins_with_the_cells_that_were_touched() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from weir.handlers.app import App
 from weir.handlers.declarations import State
-from weir.shadow.serial_cells import SerialCells
+from weir.shadow.serial_cells import SerialCells, Unfit
 
 BIGGEST = 2**63 - 1
 
@@ -118,7 +118,7 @@ def test_a_sum_that_is_set_or_called_goes_on_from_the_rounded_value() -> None:
         ({"default": 0}, [("add", BIGGEST), ("add", 1)]),
         ({"default": 0, "type": "INT"}, [("add", 2**31)]),
         ({"default": 0}, [("set", 1.5)]),
-        ({"default": 0}, [("set", True)]),
+        ({"default": ""}, [("set", True)]),
         ({"default": 0.0}, [("set", 2**53 + 1)]),
         ({"default": ""}, [("set", 1)]),
         ({"default": 0}, [("add", None)]),
@@ -135,8 +135,22 @@ def test_what_does_not_fit_fails_at_the_merge(declared: Any, merges: Any) -> Non
     for kind, *args in merges[:-1]:
         cells.merge("s", ("k",), kind, tuple(args))
     kind, *args = merges[-1]
-    with pytest.raises((TypeError, OverflowError)):
+    with pytest.raises(Unfit):
         cells.merge("s", ("k",), kind, tuple(args))
+
+
+def test_a_bool_is_the_number_that_it_is() -> None:
+    cells = cells_of(default=0, key="BIGINT, DOUBLE")
+    cells.merge("s", (True, 2), "set", (True,))
+    value = cells.get("s", (1, 2.0))
+    assert value == 1 and type(value) is int
+    assert cells.get("s", (True, 2)) == 1
+
+
+def test_every_nan_is_one_object() -> None:
+    cells = cells_of(default=(), type="LIST(DOUBLE)")
+    cells.merge("s", ("k",), "append", (float("nan"),))
+    assert cells.get("s", ("k",))[0] is math.nan
 
 
 # --- keys --------------------------------------------------------------------------------------
@@ -159,10 +173,11 @@ def test_a_key_fits_its_types() -> None:
     cells = cells_of(default=0, key="BIGINT, STRING")
     cells.merge("s", (1, None), "add", (1,))
     assert cells.get("s", (1, None)) == 1
-    for key in ((1,), (True, "a"), (1.0, "a"), ("a", 1)):
-        with pytest.raises(TypeError, match="a key of s"):
+    for key in ((1,), (1.0, "a"), ("a", 1)):
+        with pytest.raises(Unfit, match="a key of s"):
             cells.merge("s", key, "add", (1,))
-        assert cells.get("s", key) == 0  # nobody can have merged into it
+        with pytest.raises(Unfit, match="a key of s"):
+            cells.get("s", key)
 
 
 # --- copies ------------------------------------------------------------------------------------

@@ -181,8 +181,8 @@ def test_only_the_engine_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     right = RowScanKernel._rows
 
     def rows(self: Any, port: int, batch: Batch) -> Any:
-        for vs, ve, values in right(self, port, batch):
-            yield vs, ve, (None,) * len(values) if vs == 25 else values
+        for vs, ve, *values in right(self, port, batch):
+            yield vs, ve, *((None,) * len(values) if vs == 25 else values)
 
     monkeypatch.setattr(RowScanKernel, "_rows", rows)
     error = differs(tmp_path, f"{FAILS.replace('30', '300')}\napp.serial()\n")

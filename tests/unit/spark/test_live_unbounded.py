@@ -46,5 +46,6 @@ def test_windows_that_no_checkpoint_keeps(tmp_path: Path) -> None:
         app.emit("out", n=s.get(e.k))
 
     program = app.program(logs={"ev": "tail://a.jsonl"}, out="out")
-    with pytest.raises(PlanError, match=r"`count` .* a function: no checkpoint of a live run can"):
+    what = r"`count` \(line \d+\), .* merges a function into the window of `s`: no checkpoint of a "
+    with pytest.raises(PlanError, match=what + "live run can keep that; use add, set, max"):
         prepare_live(program, str(tmp_path / "store"), directory=tmp_path)

@@ -142,6 +142,24 @@ def or_row_by_row(vector: Part, rows: Part) -> Part:
     return replace(made_of([vector, rows], run, rows.type), calls_user=vector.calls_user)
 
 
+def or_null(part: Part) -> Part:
+    """Make a part that has NULL on rows on which another one fails."""
+    if part.constant is not None:
+        return part
+
+    def run(batch: Batch) -> Datum:
+        try:
+            return part.array(batch)
+        except RowFailure:
+            if len(batch) == 1:
+                return pa.nulls(1, part.type)
+        half = len(batch) // 2
+        parts = [run(batch.slice(0, half)), run(batch.slice(half, len(batch)))]
+        return pa.concat_arrays([as_array(p, 0) for p in parts])
+
+    return made_of([part], run, part.type)
+
+
 def _slices(vector: Part, rows: Part, batch: Batch) -> Iterator[pa.Array]:
     for start in range(0, len(batch), _ASKED):
         part = batch.slice(start, min(start + _ASKED, len(batch)))

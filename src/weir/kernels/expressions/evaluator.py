@@ -39,6 +39,7 @@ from weir.kernels.expressions.branches import (
     connective,
     constant_part,
     made_of,
+    or_null,
     or_row_by_row,
 )
 from weir.kernels.expressions.casts import build_cast, misfit
@@ -166,6 +167,8 @@ def _call(call: Call, args: Sequence[Part]) -> Part:
         return coalesce(args, _type(call))
     if call.function == "py_rows":
         return or_row_by_row(*args)
+    if call.function == "py_tried":
+        return or_null(*args)
     builders = PYTHON_BUILDERS if call.function.startswith("py_") else BUILDERS
     takes_nulls = builders is PYTHON_BUILDERS or call.function in _TAKE_NULLS
     if not takes_nulls and any(_is_null(a) for a in args):

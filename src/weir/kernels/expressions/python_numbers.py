@@ -302,4 +302,5 @@ FUNCTIONS: Mapping[str, Builder] = {
     "py_max": _extreme("max"),
     "py_min": _extreme("min"),
     "py_truth": _truth,
+    "py_checked": plain(lambda column: pc.or_(pc.is_valid(column), pc.is_null(column))),
 }

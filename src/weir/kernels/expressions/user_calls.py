@@ -14,6 +14,7 @@ called where nobody needs the result. That must change nothing.
 from __future__ import annotations
 
 import linecache
+import math
 import opcode
 import os
 import traceback
@@ -24,12 +25,13 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import weir
 from weir.errors import OperatorFailed, ProgramPlace
-from weir.events.frozen_values import freezer
 from weir.events.python_lists import python_list, slices
-from weir.events.types import type_name
+from weir.events.types import DOUBLE, type_name
+from weir.events.user_copies import copier
 from weir.kernels.expressions.evaluation import RowFailure, UserCode, shown_value
 from weir.kernels.expressions.user_values import shown, typed_array
 from weir.plan.made_functions import MadeFunction, RowLoop
@@ -154,8 +156,8 @@ def _row_by_row(function: ScalarFunction) -> RunCall:
         results: list[object] = []
         try:
             columns = [python_values(a) for a in args]
-            if isinstance(call, MadeFunction):  # handlers read structs as `s.a`, and change nothing
-                columns = list(map(_frozen, columns, args))
+            if isinstance(call, MadeFunction):  # handlers read structs as `s.a` too
+                columns = list(map(_copied, columns, args))
         except RowFailure as failure:
             failed_at = failing_line(function.name, call, None)
             raise RowFailure(failure.row, failure.why, failed_at) from None
@@ -177,9 +179,12 @@ def _row_by_row(function: ScalarFunction) -> RunCall:
     return run
 
 
-def _frozen(values: list[object], column: pa.Array) -> list[object]:
-    freeze = freezer(column.type)
-    return values if freeze is None else list(map(freeze, values))
+def _copied(values: list[object], column: pa.Array) -> list[object]:
+    """Return values as handler code gets them: all its own, and all NaNs one object."""
+    if column.type == DOUBLE and pc.any(pc.is_nan(column)).as_py():
+        return [math.nan if value != value else value for value in values]
+    copy = copier(column.type)
+    return values if copy is None else list(map(copy, values))
 
 
 def _loop_over(call: Callable[..., object]) -> RowLoop:

@@ -19,6 +19,7 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
 from types import NoneType
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -36,6 +37,7 @@ from weir.events.types import (
     TIMESTAMP,
     type_name,
 )
+from weir.events.user_copies import StructValue
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.plan.user_code import describe
 
@@ -183,7 +185,10 @@ def settler(dtype: pa.DataType) -> ConvertValue:
     """Return a function that turns one value into what a snapshot would give back for it, in
     memory of its own, or raises `Misfit`."""
     if pa.types.is_nested(dtype):
-        return _guarded(_nested(dtype, settler), dtype)
+        settle = _guarded(_nested(dtype, settler), dtype)
+        return (
+            _plain_list(dtype, settle) if pa.types.is_list(dtype) else _plain_struct(dtype, settle)
+        )
     kind = _PLAIN.get(dtype)
     # Most values are plain, and this is called for every row: they are told by a look or two.
     limit = 1 << _BITS.get(dtype, 0)
@@ -197,6 +202,47 @@ def settler(dtype: pa.DataType) -> ConvertValue:
                 return value
         return plain_value(value, dtype)
 
+    return run
+
+
+def _plain_list(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
+    """Return what settles a LIST: those of plain values are told by a look at all of them."""
+    kind, limit = _PLAIN.get(dtype.value_type), 1 << _BITS.get(dtype.value_type, 0)
+    if kind not in (int, float, bool, str):
+        return otherwise
+    wanted = {kind}
+
+    def run(value: object) -> object:
+        if type(value) is list and set(map(type, value)) == wanted:
+            if kind is int:
+                if -limit <= min(value) and max(value) < limit:
+                    return [*value]
+            elif kind is not str or "".join(value).isascii():
+                return [*value]
+        return otherwise(value)
+
+    return run
+
+
+def _plain_struct(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
+    """Return what settles a STRUCT: one of plain values is told by a look at each."""
+    kinds = [(field.name, _PLAIN.get(field.type)) for field in dtype]
+    if any(kind not in (int, float, bool, str) for _, kind in kinds) or not kinds:
+        return otherwise
+    names = [name for name, _ in kinds]
+    looks = ["type(value) in (dict, StructValue)", f"len(value) == {len(names)}"]
+    for n, (field, (_, kind)) in enumerate(zip(dtype, kinds, strict=True)):
+        looks.append(f"type(x{n} := value.get({field.name!r})) is {kind.__name__}")  # type: ignore[union-attr]
+        if kind is int:
+            limit = 1 << _BITS[field.type]
+            looks.append(f"-{limit} <= x{n} < {limit}")
+        elif kind is str:
+            looks.append(f"x{n}.isascii()")
+    given = ", ".join(f"{name!r}: x{n}" for n, name in enumerate(names))
+    text = f"def run(value):\n    if {' and '.join(looks)}:\n        return {{{given}}}\n"
+    home: dict[str, Any] = {"StructValue": StructValue, "otherwise": otherwise}
+    exec(compile(text + "    return otherwise(value)", __file__, "exec"), home)
+    run: ConvertValue = home["run"]
     return run
 
 

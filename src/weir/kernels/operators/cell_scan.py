@@ -135,7 +135,7 @@ class CellScan:
                 requests[i] = FastMerge(state, merge_step(m), port, column, condition, constant)
         for i, read in enumerate(self._reads):
             if read.state in self._fast_number:
-                requests[first + i] = FastRead(self._fast_number[read.state])
+                requests[first + i] = FastRead(self._fast_number[read.state], read.defers)
         self._fast.plan(self._programs, requests)
 
     def _groups_of(self, slices: Sequence[Batch]) -> list[Int64s]:

@@ -1,38 +1,44 @@
-"""A row scan runs handlers row by row: their code reads and merges cells as it goes.
+"""A row scan runs handler code row by row: the code reads and merges cells as it goes.
 
-Rows of all ports are taken in order of (vs, the event's origin, block, element, order). Cells lie
-in dicts, by key; a key's values are compared as groups are. Values that the code is handed are
-immutable. What the code gives back for the reader's rows is converted to the types of the effects,
-exactly or not at all.
+Rows of all ports are taken in order of (vs, the event's origin, block, element, order). Cells are
+dicts by key (`live_cells.py`). What the code gives out for an event (emitted rows, merges that
+others need) becomes a column for each effect; its values were checked when they were given out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from weir.errors import OperatorFailed
-from weir.events.batch import OPEN, START, Batch
+from weir.errors import OperatorFailed, RunError
+from weir.events.batch import OPEN, START, Batch, Int64s, concat_batches
 from weir.events.collecting import collecting_later
-from weir.events.frozen_values import freezer
+from weir.events.order import taken
 from weir.events.python_lists import python_column, python_list
-from weir.events.types import DOUBLE
-from weir.kernels.expressions.evaluation import RowFailure, UserCode
+from weir.events.types import BIGINT, BOOLEAN, DOUBLE, STRING
+from weir.kernels.expressions.evaluation import UserCode
 from weir.kernels.expressions.failed_events import event_at, failed_row
+from weir.kernels.expressions.handler_values import settled_value
 from weir.kernels.expressions.user_calls import (
     check_not_interrupted,
-    failing_line,
     handler_line,
     python_values,
 )
-from weir.kernels.expressions.user_values import Misfit, settler, typed_array
+from weir.kernels.expressions.user_values import Misfit
 from weir.kernels.kernel import Tables, rows_table, table_rows
-from weir.kernels.structures.cell_windows import canonical_key
-from weir.kernels.structures.cells import CellTable, Function
-from weir.kernels.structures.exact_doubles import ExactDouble
+from weir.kernels.operators.port_merges import PortMerges
+from weir.kernels.structures.cells import CellTable
+from weir.kernels.structures.live_cells import accessors, cell_key
 from weir.kernels.structures.requests import (
     StateRequest,
+    Visits,
     ordered_visits,
     request_programs,
 )
@@ -44,60 +50,11 @@ from weir.kernels.structures.saved_cells import (
 )
 from weir.plan.made_functions import plain_function
 from weir.plan.operators import RowScan, schema
-from weir.plan.saved_states import saved_name, state_schema, window_calls
-from weir.plan.states import Cell, CellFailure, MergeKind
+from weir.plan.saved_states import saved_calls, saved_name, state_schema
+from weir.plan.states import Cell, CellFailure, EffectRows, RowCursor, RowEffect
 from weir.plan.user_code import describe
 
 RowValues = tuple[object, ...]
-
-
-class RowCells:
-    """`RowCells` are the cells that a row's code touches, at the row's time."""
-
-    def __init__(self, states: Sequence[Cell]) -> None:
-        self.tables = [CellTable(cell, timed=False) for cell in states]
-        self._defaults = [table.default for table in self.tables]
-        self.now = START
-        self._plain = [not any(map(_needs_care, cell.keys)) for cell in states]
-        self._checks = [[settler(dtype) for dtype in cell.keys] for cell in states]
-        # Most states have neither windows nor ends: their values are looked at right here.
-        self._lasting = [
-            table.values if plain and table.cell.last is None is table.cell.expires else None
-            for table, plain in zip(self.tables, self._plain, strict=True)
-        ]
-
-    def get(self, state: int, key: RowValues) -> object:
-        values = self._lasting[state]
-        if values is not None:
-            value = values.get(key, self._defaults[state])
-            return value.rounded() if type(value) is ExactDouble else value
-        found = key if self._plain[state] else canonical_key(key)
-        return self.tables[state].get(found, self.now)
-
-    def merge(
-        self,
-        state: int,
-        key: RowValues,
-        kind: MergeKind,
-        args: RowValues,
-        function: Function | None = None,
-        name: str = "",
-    ) -> None:
-        table = self.tables[state]
-        found = key if self._plain[state] else canonical_key(key)
-        if found not in table:
-            self._check_key(state, key)
-        table.merge(found, self.now, kind, args, function, name)
-
-    def _check_key(self, state: int, key: RowValues) -> None:
-        cell, checks = self.tables[state].cell, self._checks[state]
-        if len(key) != len(checks):
-            raise CellFailure(f"a key of {cell.state} has {len(checks)} parts, not {len(key)}")
-        for value, check in zip(key, checks, strict=True):
-            try:
-                check(value)
-            except Misfit as misfit:
-                raise CellFailure(f"a key of {cell.state} must be {misfit}") from None
 
 
 class RowScanKernel:
@@ -111,24 +68,42 @@ class RowScanKernel:
         self._restored = {port: state for state, port in enumerate(node.restored) if port >= 0}
         self._first = OPEN
         """The time of the first row."""
-        self._cells = RowCells(node.states)
-        self._run = node.code.make()
-        self._calls = [window_calls(node.calls, state) for state in range(len(node.states))]
-        called = (call.function for call in node.calls)
-        self._functions = {saved_name(f): plain_function(f.function) for f in called}
-        ports = [p for p in range(len(node.inputs)) if p not in self._restored]
+        self._tables = [CellTable(cell, timed=False) for cell in node.states]
+        self._cursor = RowCursor()
+        keyed = bool(node.keys[0])
+        methods = [accessors(table, self._cursor, keyed=keyed) for table in self._tables]
+        self._effects = [_effect_rows(effect) for effect in node.effects]
+        self._runner = node.code.make(methods, self._cursor, self._effects)
+        self._calls = [
+            saved_calls(
+                [[m for m in ms if m.state == s] for ms in node.merges],
+                self._inputs,
+                [call for call in node.calls if call.state == s],
+            )
+            for s in range(len(node.states))
+        ]
+        functions = [m.function for ms in node.merges for m in ms if m.function is not None]
+        functions += [call.function for call in node.calls]
+        self._functions = {saved_name(f): plain_function(f.function) for f in functions}
+        self._merges = [
+            PortMerges(ms, node.keys[port], self._inputs[port], self._tables, port)
+            for port, ms in enumerate(node.merges)
+        ]
+        self._requests = [
+            *((port, n, StateRequest(port, order, order, 0))
+              for port, orders in enumerate(node.places) for n, order in enumerate(orders)),
+            *((port, n, StateRequest(port, m.block, m.order, 0))
+              for port, ms in enumerate(node.merges) for n, m in enumerate(ms)),
+        ]  # fmt: skip
+        """All that is done for rows: the port, the number of the place or merge, the request."""
         self._programs = request_programs(
-            [StateRequest(port, *node.places[port], port) for port in ports],
+            [replace(request, number=i) for i, (_, _, request) in enumerate(self._requests)],
             [True] * len(node.inputs),
         )
-        self._taken = [
-            [self._inputs[port].index(name) for name in names]
-            for port, names in enumerate(node.columns)
-        ]
 
     @property
     def state_rows(self) -> int:
-        return sum(map(len, self._cells.tables))
+        return sum(map(len, self._tables))
 
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         self._first = min(self._first, first_request(slices, self._restored))
@@ -136,85 +111,133 @@ class RowScanKernel:
             check_restored(self._node.states[state], slices[port], self._first)
             self._restore(state, slices[port], self._inputs[port].names, self._node.keys[port])
         with collecting_later():
-            effects = self._effects(slices)
+            order = self._run(slices)
+            rows = self._batch(slices, order)
+            if cti == OPEN:
+                self._runner.check()
             if cti != OPEN:
-                for table in self._cells.tables:
+                for table in self._tables:
                     table.sweep(cti)
-            return self._batch(slices[0], effects), cti
+            return rows, cti
 
-    def _effects(self, slices: Sequence[Batch]) -> list[Sequence[object]]:
-        """Run the code on all rows in order; return what it gives for the reader's."""
-        visits = ordered_visits(self._programs, slices, self._node.depth)
-        effects: list[Sequence[object]] = []
-        port = row = 0
-        run, cells = self._run, self._cells
+    # --- running -----------------------------------------------------------------------------
+
+    def _run(self, slices: Sequence[Batch]) -> Int64s | None:
+        """Run the code on all rows in order; return which rows come out, in which order, as numbers
+        over the ports that come out, one after the other; None: those of port 0 as they are."""
+        for effect in self._effects:
+            effect.clear()
+        busy = [port for port, batch in enumerate(slices) if len(batch)]
+        first = [program for program in self._programs if program.port == 0]
+        if (busy == [0] and len(first) == 1) or not busy:
+            self._run_first(slices[0])
+            return None
+        return self._run_all(slices)
+
+    def _run_first(self, batch: Batch) -> None:
+        """Run the code on rows of port 0, which nothing comes between."""
+        cursor = self._cursor
         try:
-            if visits.only >= 0 and self._programs[visits.only].port == 0:
-                for vs, ve, values in self._rows(0, slices[0]):
-                    cells.now = vs
-                    effects.append(run(0, vs, ve, values, cells))
-                    row += 1
-                return effects
-            rows = [list(self._rows(p, batch)) for p, batch in enumerate(slices)]
-            effects = [()] * len(slices[0])
-            for program, row in visits.each():
-                port = self._programs[program].port
-                vs, ve, values = rows[port][row]
-                cells.now = vs
-                had = run(port, vs, ve, values, cells)
-                if port == 0:
-                    effects[row] = had
+            rows = self._rows(0, batch)
+            with cursor.running(), self._runner.bound():
+                self._runner.loop(rows)
+        except RunError:  # of what handler code keeps, which no row is to blame for
+            raise
+        except BaseException as error:
+            raise self._failed(error, 0, batch, cursor.row) from error
+
+    def _run_all(self, slices: Sequence[Batch]) -> Int64s:
+        cursor, running = self._cursor, len(self._node.columns)
+        visits = ordered_visits(self._programs, slices, self._node.depth)
+        numbers, order = self._output_rows(visits, slices)
+        port = row = 0
+        try:
+            rows = [list(self._rows(p, slices[p])) for p in range(running)]
+            steps = self._steps(slices)
+            ports = [program.port for program in self._programs]
+            with cursor.running(), self._runner.bound():
+                for program, row in visits.each():
+                    port = ports[program]
+                    if port < running:
+                        cursor.row = numbers[port][row] if port < len(numbers) else -1
+                        for run in steps[program]:
+                            run(rows[port][row])
+                    else:
+                        for merge in steps[program]:
+                            merge(row)
+        except RunError:  # of a merge by another port, or of what handler code keeps
+            raise
         except BaseException as error:
             raise self._failed(error, port, slices[port], row) from error
-        return effects
+        return order
 
-    def _rows(self, port: int, batch: Batch) -> Iterable[tuple[int, int | None, RowValues]]:
+    def _steps(self, slices: Sequence[Batch]) -> list[list[Callable[[Any], None]]]:
+        """Return what each program does: with the values of a row, or with its number."""
+        running = len(self._node.columns)
+        doing: list[Sequence[Callable[[Any], None]]] = [
+            self._runner.runs[port] if port < running else self._merges[port].prepared(batch)
+            for port, batch in enumerate(slices)
+        ]
+        return [
+            [doing[port][number] for port, number, _ in map(self._requests.__getitem__, p.requests)]
+            for p in self._programs
+        ]
+
+    def _output_rows(
+        self, visits: Visits, slices: Sequence[Batch]
+    ) -> tuple[list[list[int]], Int64s]:
+        """Number the rows that come out in the order of their first visits; return the numbers by
+        port and row, and for each number which row it is, over these ports one after the other."""
+        lengths = [len(batch) for batch in slices[: self._node.out_ports]]
+        starts = np.cumsum([0, *lengths])
+        ports = np.array([program.port for program in self._programs], dtype=np.int64)
+        if visits.only >= 0:
+            at, rows = np.full(visits.count, ports[visits.only]), np.arange(visits.count)
+        else:
+            at, rows = ports[visits.programs], visits.rows
+        mine = at < self._node.out_ports
+        order = _in_order(starts[at[mine]] + rows[mine])
+        numbers = np.empty(int(starts[-1]), dtype=np.int64)
+        numbers[order] = np.arange(len(order))
+        parts = [numbers[a:b].tolist() for a, b in pairwise(starts.tolist())]
+        return parts, order
+
+    def _rows(self, port: int, batch: Batch) -> Iterable[RowValues]:
+        """Return the rows as Python values: vs, ve (None: open), then the port's columns."""
         ends: list[int | None] = batch.ve.tolist()
         if (batch.ve == OPEN).any():
             ends = [None if ve == OPEN else ve for ve in ends]
-        return zip(batch.vs.tolist(), ends, self._values(port, batch), strict=True)
+        columns: list[Sequence[object]] = [batch.vs.tolist(), ends]
+        converted: dict[str, Sequence[object]] = {}  # a key is the very object that the event has
+        for name in self._node.columns[port]:
+            if name not in converted:
+                converted[name] = _user_values(batch.columns[self._inputs[port].index(name)])
+            columns.append(converted[name])
+        return zip(*columns, strict=True)
 
-    def _values(self, port: int, batch: Batch) -> list[RowValues]:
-        columns = []
-        for index in self._taken[port]:
-            column = batch.columns[index]
-            freeze, values = freezer(column.type), python_values(column)
-            columns.append(values if freeze is None else [freeze(v) for v in values])
-        return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
+    # --- what comes out ----------------------------------------------------------------------
 
-    def _batch(self, rows: Batch, effects: Sequence[Sequence[object]]) -> Batch:
-        columns = []
-        for number, (name, dtype) in enumerate(self._node.effects):
-            try:
-                columns.append(typed_array([had[number] for had in effects], dtype))
-            except RowFailure as failure:
-                raise self._misfit(number, name, failure, rows) from None
+    def _batch(self, slices: Sequence[Batch], order: Int64s | None) -> Batch:
+        ports = slices[: self._node.out_ports]
+        rows = ports[0] if self._node.passes else _without_columns(ports)
+        if order is not None:
+            rows = taken(rows, order)
+        columns = [
+            _effect_column(entries, effect, len(rows))
+            for entries, effect in zip(self._effects, self._node.effects, strict=True)
+        ]
         return Batch(rows.vs, rows.ve, (*rows.columns, *columns), rows.origin)
 
     # --- failures ----------------------------------------------------------------------------
 
     def _failed(self, error: BaseException, port: int, batch: Batch, row: int) -> OperatorFailed:
-        check_not_interrupted(error, self._run)
-        if isinstance(error, CellFailure) and error.at is not None:
-            place = error.at.place
-            failed_at = UserCode(error.at.handler, place.file, place[0], place)
+        check_not_interrupted(error, self._runner)
+        at = error.at if isinstance(error, CellFailure) else None
+        if at is not None:
+            failed_at = UserCode(at.handler, at.place.file, at.place[0], at.place)
         else:
-            failed_at = handler_line(self._node.code.name, self._run, error)
+            failed_at = handler_line(self._node.code.name, self._runner, error)
         why = str(error) if isinstance(error, CellFailure) else describe(error)
-        return self._error(failed_at, why, port, batch, row)
-
-    def _misfit(self, number: int, name: str, failure: RowFailure, rows: Batch) -> OperatorFailed:
-        places = self._node.code.places
-        failed_at = failing_line(self._node.code.name, self._run, None)
-        if places:
-            place = places[number].place
-            failed_at = UserCode(places[number].handler, place.file, place[0], place)
-            name = f"what is emitted as `{name.partition('.')[2]}`"
-        return self._error(failed_at, f"{name} must be {failure.why}", 0, rows, failure.row)
-
-    def _error(
-        self, failed_at: UserCode, why: str, port: int, batch: Batch, row: int
-    ) -> OperatorFailed:
         return OperatorFailed(
             function=failed_at.function, file=failed_at.file, line=failed_at.line, cause=why,
             event=event_at(batch, self._inputs[port], row), place=failed_at.place,
@@ -224,15 +247,16 @@ class RowScanKernel:
     # --- snapshots ---------------------------------------------------------------------------
 
     def snapshot(self) -> Tables:
+        self._runner.check()
         return {
             f"state{i}": rows_table(
                 cell_rows(table, _key_columns(table.cell), self._calls[i]), self._saved_names(i)
             )
-            for i, table in enumerate(self._cells.tables)
+            for i, table in enumerate(self._tables)
         }
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
-        for i, table in enumerate(self._cells.tables):
+        for i, table in enumerate(self._tables):
             rows, _ = table_rows(tables[f"state{i}"])
             names = self._saved_names(i)
             self._restore(i, rows, names, names[: len(table.cell.keys)])
@@ -242,21 +266,81 @@ class RowScanKernel:
 
     def _restore(self, state: int, rows: Batch, names: Sequence[str], keys: Sequence[str]) -> None:
         columns = [python_list(rows.columns[names.index(key)]) for key in keys]
-        found: list[Hashable] = [
-            canonical_key(k) for k in (zip(*columns, strict=True) if columns else [()] * len(rows))
-        ]
-        load_cells(self._cells.tables[state], found, rows, names, self._functions)
+        keyed = zip(*columns, strict=True) if columns else [()] * len(rows)
+        cells = [cell_key(key) for key in keyed]
+        load_cells(self._tables[state], cells, rows, names, self._functions)
 
 
-def _needs_care(dtype: pa.DataType) -> bool:
-    """Tell whether values of this type must be made canonical to be compared as keys are."""
-    return bool(dtype == DOUBLE or pa.types.is_nested(dtype))
+def _user_values(column: pa.Array) -> list[object]:
+    """Return the values of a column as handler code gets them: all NaNs are one object."""
+    values = python_values(column)
+    if column.type == DOUBLE and pc.any(pc.is_nan(column)).as_py():
+        return [math.nan if value != value else value for value in values]
+    return values
+
+
+# --- effects ---------------------------------------------------------------------------------
+
+
+_KINDS: dict[pa.DataType, type] = {BIGINT: int, DOUBLE: float, BOOLEAN: bool, STRING: str}
+
+
+def _effect_rows(effect: RowEffect) -> EffectRows:
+    settle = tuple(_settler(dtype) for _, dtype in effect.fields)
+    kinds = tuple(_KINDS.get(dtype) for _, dtype in effect.fields)
+    return EffectRows([], tuple([] for _ in effect.fields), settle, kinds)
+
+
+def _settler(dtype: pa.DataType) -> Callable[[Any], Any]:
+    settle = settled_value(dtype)
+
+    def settled(value: Any) -> Any:
+        try:
+            return settle(value)
+        except Misfit as misfit:
+            raise CellFailure(str(misfit)) from None
+
+    return settled
+
+
+def _effect_column(entries: EffectRows, effect: RowEffect, length: int) -> pa.Array:
+    """Return the column of an effect, for so many rows."""
+    columns = [
+        python_column(values, dtype)
+        for values, (_, dtype) in zip(entries.columns, effect.fields, strict=True)
+    ]
+    numbers = np.array(entries.rows, dtype=np.int64)
+    kept = numbers >= 0  # others are of rows that do not come out
+    if not kept.all():
+        numbers = numbers[kept]
+        columns = [column.filter(pa.array(kept)) for column in columns]
+    if not effect.is_list:
+        places = np.full(length, -1, dtype=np.int64)
+        places[numbers] = np.arange(len(numbers))
+        return columns[0].take(pa.array(places, mask=places < 0))
+    values = columns[0]
+    if pa.types.is_struct(effect.type.value_type) and not effect.is_whole:
+        values = pa.StructArray.from_arrays(columns, fields=list(effect.type.value_type))
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=length))))
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, type=effect.type)
+
+
+def _in_order(numbers: Int64s) -> Int64s:
+    """Return the numbers, each once, in the order of their first occurrence."""
+    _, first = np.unique(numbers, return_index=True)
+    return numbers[np.sort(first)]
+
+
+def _without_columns(ports: Sequence[Batch]) -> Batch:
+    bare = [Batch(b.vs, b.ve, (), b.origin) for b in ports]
+    return bare[0] if len(bare) == 1 else concat_batches(bare)
 
 
 def _key_columns(cell: Cell) -> Callable[[Sequence[Hashable]], tuple[pa.Array, ...]]:
-    def columns(keys: Sequence[Hashable]) -> tuple[pa.Array, ...]:
+    def columns(keys: Sequence[Any]) -> tuple[pa.Array, ...]:
+        parts = [(key,) for key in keys] if len(cell.keys) == 1 else keys
         return tuple(
-            python_column([_value_of(k[i], dtype) for k in keys], dtype)  # type: ignore[index]
+            python_column([_value_of(part[i], dtype) for part in parts], dtype)
             for i, dtype in enumerate(cell.keys)
         )
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from weir.errors import EventFailed, OperatorFailed
 from weir.events.batch import Batch, Int64s
 from weir.events.collecting import collecting_later
-from weir.events.frozen_values import freezer
 from weir.events.python_lists import python_column
 from weir.kernels.aggregates.group_failures import key_text
 from weir.kernels.expressions.evaluation import shown_value
@@ -88,10 +87,11 @@ class SlowCells:
         """Take all requests in order; return the answers of the reads, by their numbers."""
         first = len(self._merges)
         merges = {
-            i: self._taken(slices[port], port, m)
+            i: _Taken(m, merge_arguments(m, slices[port], self._inputs[port]),
+                      merge_condition(m, slices[port], self._inputs[port]))
             for i, (port, m) in enumerate(self._merges)
             if m.state in self._tables
-        }
+        }  # fmt: skip
         reads = {first + i: r for i, r in enumerate(self._reads) if r.state in self._tables}
         answers = {n: [self._tables[r.state].default] * len(slices[0]) for n, r in reads.items()}
         mine = [[n for n in p.requests if n in merges or n in reads] for p in programs]
@@ -110,22 +110,6 @@ class SlowCells:
             n: python_column(answers[n], self._tables[r.state].cell.type) for n, r in reads.items()
         }
 
-    def _taken(self, batch: Batch, port: int, merge: StateMerge) -> _Taken:
-        rows = self._inputs[port]
-        columns = [
-            _python(batch.columns[rows.index(arg)]) if isinstance(arg, str)
-            else _python(pa.array([arg.value], arg.type)) * len(batch)
-            for arg in merge.args
-        ]  # fmt: skip
-        if MERGE_TRAITS[merge.kind].has_k:
-            columns.append([merge.k] * len(batch))
-        args: list[tuple[object, ...]] = [()] * len(batch)
-        if columns:
-            args = list(zip(*columns, strict=True))
-        if merge.condition is None:
-            return _Taken(merge, args, None)
-        return _Taken(merge, args, batch.columns[rows.index(merge.condition)].to_pylist())
-
     def _merge(
         self, taken: _Taken, group: int, time: int, port: int, batch: Batch, row: int
     ) -> None:
@@ -142,12 +126,15 @@ class SlowCells:
         except BaseException as error:
             if function is None:
                 raise
-            raise self._user_failed(function, error, port, batch, row) from error
+            rows = self._inputs[port]
+            raise function_failure(function, error, batch, rows, row, port) from error
 
     def _read(self, read: StateRead, group: int, time: int, batch: Batch, row: int) -> object:
         try:
             return self._tables[read.state].get(group, time)
         except CellFailure as failure:
+            if read.defers:
+                return None
             raise self._failed(failure, self._blamed(failure, read), 0, batch, row) from None
         except BaseException as error:
             # A window calls the functions of its merges when it is read.
@@ -155,7 +142,7 @@ class SlowCells:
             function = None if merge is None else self._made_of.get((read.state, merge.name))
             if function is None:
                 raise
-            raise self._user_failed(function, error, 0, batch, row) from error
+            raise function_failure(function, error, batch, self._inputs[0], row, 0) from error
 
     def _blamed(self, failure: CellFailure, read: StateRead) -> HandlerPlace | None:
         """Return where the merge stands that failed when a window was read, if only one can be
@@ -168,17 +155,6 @@ class SlowCells:
     ) -> EventFailed:
         rows, keys = self._inputs[port], self._keys[port]
         return scan_failure(str(failure), at, rows, keys, batch, row, port)
-
-    def _user_failed(
-        self, function: MergeFunction, error: BaseException, port: int, batch: Batch, row: int
-    ) -> OperatorFailed:
-        check_not_interrupted(error, function.function)
-        failed_at = failing_line(function.name, function.function, error)
-        return OperatorFailed(
-            function=function.name, file=failed_at.file, line=failed_at.line,
-            event=event_at(batch, self._inputs[port], row), cause=describe(error),
-            place=failed_at.place, row=failed_row(batch, row, port),
-        )  # fmt: skip
 
     # --- keeping -----------------------------------------------------------------------------
 
@@ -203,9 +179,37 @@ class SlowCells:
         load_cells(self._tables[state], groups.tolist(), rows, names, functions)
 
 
-def _python(column: pa.Array) -> list[object]:
-    freeze, values = freezer(column.type), python_values(column)
-    return values if freeze is None else [freeze(value) for value in values]
+def merge_arguments(merge: StateMerge, batch: Batch, rows: Schema) -> list[tuple[object, ...]]:
+    """Return what each row brings to a merge, as Python values; `top_k` has its k behind."""
+    columns = [
+        python_values(batch.columns[rows.index(arg)]) if isinstance(arg, str)
+        else python_values(pa.array([arg.value], arg.type)) * len(batch)
+        for arg in merge.args
+    ]  # fmt: skip
+    if MERGE_TRAITS[merge.kind].has_k:
+        columns.append([merge.k] * len(batch))
+    return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
+
+
+def merge_condition(merge: StateMerge, batch: Batch, rows: Schema) -> list[bool] | None:
+    """Tell for each row whether it merges; None: all do."""
+    if merge.condition is None:
+        return None
+    holds: list[bool] = batch.columns[rows.index(merge.condition)].to_pylist()
+    return holds
+
+
+def function_failure(
+    function: MergeFunction, error: BaseException, batch: Batch, rows: Schema, row: int, port: int
+) -> OperatorFailed:
+    """Make the error of a merge's function that failed on a row."""
+    check_not_interrupted(error, function.function)
+    failed_at = failing_line(function.name, function.function, error)
+    return OperatorFailed(
+        function=function.name, file=failed_at.file, line=failed_at.line,
+        event=event_at(batch, rows, row), cause=describe(error),
+        place=failed_at.place, row=failed_row(batch, row, port),
+    )  # fmt: skip
 
 
 def scan_failure(

@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
-from weir.events.frozen_values import FrozenList
 from weir.kernels.structures.exact_doubles import MINUS, NAN, PLUS, ExactDouble
 from weir.plan.states import MERGE_TRAITS, MergeKind
 
@@ -159,7 +158,7 @@ class _Listed(Folding):
         self._elements.popleft()
 
     def value(self, default: Any) -> object:
-        return FrozenList((*default, *self._elements))
+        return [*default, *self._elements]
 
 
 class _Distinct(Folding):
@@ -186,7 +185,7 @@ class _Distinct(Folding):
     def value(self, default: Any) -> object:
         known = set(map(canonical_key, default))
         first = sorted((m[0] for key, m in self._found.items() if key not in known), key=_number)
-        return FrozenList((*default, *(element for _, element in first)))
+        return [*default, *(element for _, element in first)]
 
 
 class _Ranked(Folding):
@@ -253,9 +252,9 @@ def canonical_key(value: object) -> Hashable:
     return value
 
 
-def best_of(values: tuple[Any, ...], k: int) -> FrozenList:
+def best_of(values: tuple[Any, ...], k: int) -> list[Any]:
     """Return the k largest in descending order, of equal ones the earlier first."""
-    return FrozenList(sorted(values, key=_rank, reverse=True)[:k])
+    return sorted(values, key=_rank, reverse=True)[:k]
 
 
 def _rank(value: Any) -> Any:

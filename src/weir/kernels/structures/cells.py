@@ -8,6 +8,8 @@ Contract
 4. `max` and `min` replace the value where the argument is greater (smaller), as Python's do.
    `add_to_set` takes elements as equal that are equal as keys. `top_k` orders NaN above all
    numbers.
+5. Lists and structs in cells belong to the table: what comes in is copied, what is handed out
+   (answers, arguments of functions) is a copy.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from weir.events.batch import START
-from weir.events.frozen_values import FrozenList, frozen, given_default
 from weir.events.types import DOUBLE, INT, is_integer
+from weir.events.user_copies import copied, copier, default_value
 from weir.kernels.expressions.user_values import Misfit, settler
 from weir.kernels.structures.cell_windows import (
     Folding,
@@ -72,8 +74,9 @@ class CellTable:
     def __init__(self, cell: Cell, *, timed: bool = True) -> None:
         self.cell = cell
         self._settle = settler(cell.type)
-        self.default = frozen(self._settle(given_default(cell.default, cell.type)))
-        self._nested = pa.types.is_nested(cell.type)
+        self.default: Any = self._settle(default_value(cell.default, cell.type))
+        self.copy = copier(cell.type)
+        """Copies a value; None if values cannot change."""
         listed = pa.types.is_list(cell.type)
         self._settle_element = settler(cell.type.value_type) if listed else self._settle
         self._sums = cell.type == DOUBLE
@@ -81,8 +84,9 @@ class CellTable:
         self._last, self._expires = cell.last, cell.expires
         self._whole = cell.last is not None and is_integer(cell.type)
         """Whether values may be beyond their type until they are read."""
-        self._timed = timed or cell.expires is not None
-        self.values: dict[Hashable, object] = {}
+        self.timed = timed or cell.expires is not None
+        """Whether the time of each cell's last merge is kept."""
+        self.values: dict[Hashable, Any] = {}
         self.times: dict[Hashable, int] = {}
         self.pasts: dict[Hashable, deque[PastMerge]] = {}
         self.folded: PastMerge | None = None
@@ -91,6 +95,8 @@ class CellTable:
         """What the merges are like that windows have seen."""
         self._foldings: dict[Hashable, Folding] = {}
         """What windows fold to, of those that were read, while all merges are alike."""
+        self._members: dict[Hashable, set[Hashable]] = {}
+        """The elements of lists that `add_to_set` has grown, as keys."""
         self._held = 0
         self._sweeps = Sweeps([cell])
 
@@ -111,7 +117,9 @@ class CellTable:
             return self._folded(key, time)
         value = self.values.get(key, self.default)
         if self._expires is not None and self._has_ended(key, time):
-            return self.default
+            value = self.default
+        if self.copy is not None:
+            return self.copy(value)
         return value.rounded() if type(value) is ExactDouble else value
 
     def merge(
@@ -125,11 +133,37 @@ class CellTable:
             self._leave(key, self.pasts[key], time)
             return
         old = self.values.get(key, self.default)
-        if self._timed:
+        if self.timed:
             if self._expires is not None and self._has_ended(key, time):
                 old = self.default
             self.times[key] = time
+        if kind in _OF_ELEMENTS and old is not None:
+            self._grow(key, old, kind, args)
+            return
+        self._members.pop(key, None)
         self.values[key] = self._merged(old, kind, args, function)
+
+    def _grow(self, key: Hashable, old: list[Any], kind: MergeKind, args: tuple[Any, ...]) -> None:
+        """Put an element into the list of a cell, in place."""
+        (element, *_) = self._kept(kind, args)
+        if kind == "top_k":
+            self.values[key] = best_of((*old, element), args[1])
+            self._members.pop(key, None)
+            return
+        if old is self.default:
+            old = self.values[key] = [*old]
+            self._members.pop(key, None)
+        if kind == "add_to_set":
+            members = self._members.get(key)
+            if members is None:
+                members = self._members[key] = set(map(canonical_key, old))
+            mine = canonical_key(element)
+            if mine in members:
+                return
+            members.add(mine)
+        else:
+            self._members.pop(key, None)
+        old.append(element)
 
     def _has_ended(self, key: Hashable, time: int) -> bool:
         merged = self.times.get(key)
@@ -164,15 +198,16 @@ class CellTable:
 
     def _folded(self, key: Hashable, time: int) -> object:
         past = self.pasts.get(key)
-        if past is None:
-            return self.default
-        self._leave(key, past, time)
+        if past is not None:
+            self._leave(key, past, time)
         if not past:
-            return self.default
+            return self.default if self.copy is None else self.copy(self.default)
         folding = self._folding(key, past)
         value = self._fold(past) if folding is None else folding.value(self.default)
         if self._whole:
-            return self._settled(value)  # only what is read has to fit
+            return self.settled(value)  # only what is read has to fit
+        if self.copy is not None:
+            return self.copy(value)
         return value.rounded() if type(value) is ExactDouble else value
 
     def _folding(self, key: Hashable, past: deque[PastMerge]) -> Folding | None:
@@ -212,6 +247,7 @@ class CellTable:
             over = time - self._expires
             for key in [key for key, merged in self.times.items() if merged <= over]:
                 del self.values[key], self.times[key]
+                self._members.pop(key, None)
 
     def sweep(self, time: int) -> None:
         """Do what `drop` does, when it is worth it."""
@@ -239,7 +275,7 @@ class CellTable:
             new = args[0]
         elif kind == "call":
             assert function is not None
-            new = function(value, *args)
+            new = function(value if self.copy is None else self.copy(value), *map(copied, args))
         elif value is None or args[0] is None:
             raise CellFailure(f"{kind} {self._of_nothing(value)}")
         elif kind == "add":
@@ -251,8 +287,7 @@ class CellTable:
             new = args[0]
         if self._whole and type(new) is int:
             return new
-        settled = self._settled(new)
-        return frozen(settled) if self._nested else settled
+        return self.settled(new)
 
     def _added(self, old: Any, arg: Any) -> object:
         """Add to an exact sum."""
@@ -270,18 +305,18 @@ class CellTable:
         """Return a list with one more element; those that are in it fit already."""
         (element, *_) = self._kept(kind, args)
         if kind == "append":
-            return FrozenList((*old, element))
+            return [*old, element]
         if kind == "top_k":
             return best_of((*old, element), args[1])
         mine = canonical_key(element)
         if any(canonical_key(v) == mine for v in old):
             return old
-        return FrozenList((*old, element))
+        return [*old, element]
 
     def _kept(self, kind: MergeKind, args: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the arguments of a merge so that nobody can change them."""
+        """Return the arguments of a merge, in memory of their own."""
         if kind == "call":
-            return tuple(map(frozen, args))
+            return tuple(map(copied, args))
         if args[0] is None:
             if kind in _OF_NULL:
                 return args
@@ -290,9 +325,14 @@ class CellTable:
             value = (self._settle_element if kind in _OF_ELEMENTS else self._settle)(args[0])
         except Misfit as misfit:
             raise CellFailure(f"{kind} of {self.cell.state} takes {misfit}") from None
-        return (frozen(value), *args[1:])
+        return (value, *args[1:])
 
-    def _settled(self, value: object) -> object:
+    def forget_members(self, key: Hashable) -> None:
+        """Note that a list was set, whatever `add_to_set` knows of it."""
+        self._members.pop(key, None)
+
+    def settled(self, value: object) -> object:
+        """Return a value as a cell of this state holds it; CellFailure if it does not fit."""
         try:
             return self._settle(value)
         except Misfit as misfit:

@@ -24,6 +24,7 @@ from weir.kernels.structures.fast_cells_loops import (
     ANSWERS,
     DEFAULT,
     DEFAULT_FLAGS,
+    DEFERS,
     DOUBLES,
     FINE,
     HEAD,
@@ -84,7 +85,7 @@ class FastCells:
                 self.sums.fit_values(state, default, np.ones(1, dtype=np.bool_), self.table)
         self._requests: list[tuple[int, FastMerge | FastRead]] = []
         """The requests of all programs, one program after the other, with their numbers."""
-        self._plan = np.zeros((0, 7), dtype=np.int64)
+        self._plan = np.zeros((0, 8), dtype=np.int64)
         self._programs = np.zeros((0, 3), dtype=np.int64)
         self._ports: list[int] = []
 
@@ -99,9 +100,10 @@ class FastCells:
             start = len(self._requests)
             self._programs[number, :2] = start, start + len(mine)
             self._requests += mine
-        self._plan = np.full((len(self._requests), 7), -1, dtype=np.int64)
+        self._plan = np.full((len(self._requests), 8), -1, dtype=np.int64)
         for row, (_, request) in zip(self._plan, self._requests, strict=True):
             row[:2] = self._op(request), request.state
+            row[DEFERS] = isinstance(request, FastRead) and request.defers
 
     def _op(self, request: FastMerge | FastRead) -> int:
         kind = self.kinds[request.state]

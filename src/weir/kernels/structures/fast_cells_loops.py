@@ -23,7 +23,7 @@ NULL, NAN, PLUS, MINUS, SUMMED = 1, 2, 4, 8, 16
 """Flags of a cell: it is NULL; these were added to its sum; its value is the sum in its limbs."""
 
 # Columns of the tables that describe requests and states.
-OP, STATE, ARGUMENTS, CONDITIONS, NULLS, ANSWERS, STEP = range(7)
+OP, STATE, ARGUMENTS, CONDITIONS, NULLS, ANSWERS, STEP, DEFERS = range(8)
 DEFAULT, DEFAULT_FLAGS, EXPIRES, LOWEST, HIGHEST, LAST, LIMBS, LOW, WIDTH, WINDOW, DOUBLES = range(
     11
 )
@@ -90,14 +90,14 @@ def run_requests(
                         continue
                     low = windows[group, w, LOWER]
                     high = windows[group, w, HIGH] + (low >> 32)
-                    if high < -(1 << 31) or high >= 1 << 31:
-                        failed[0], failed[1] = r, row
-                        return OVERFLOW
+                    beyond = high < -(1 << 31) or high >= 1 << 31
                     value = (high << 32) | (low & _LOW_HALF)
                     answers[out] = value
-                    if value < states[s, LOWEST] or value > states[s, HIGHEST]:
-                        failed[0], failed[1] = r, row
-                        return OVERFLOW
+                    if beyond or value < states[s, LOWEST] or value > states[s, HIGHEST]:
+                        answer_flags[out] = NULL
+                        if not requests[r, DEFERS]:
+                            failed[0], failed[1] = r, row
+                            return OVERFLOW
                 elif op == READ or not flags[group, s] & SUMMED:
                     answers[out] = cells[group, 2 * s]
                     answer_flags[out] = flags[group, s] & NULL

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import Int64s
-from weir.events.frozen_values import given_default
 from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, type_name
+from weir.events.user_copies import default_value
 from weir.kernels.structures.fast_cells_loops import (
     ADD,
     ADD_FLOAT,
@@ -69,9 +69,10 @@ class FastMerge:
 
 @dataclass(frozen=True, slots=True)
 class FastRead:
-    """A `FastRead` is a read of a fast state by the rows of port 0."""
+    """A `FastRead` is a read of a fast state by the rows of port 0 (see `StateRead`)."""
 
     state: int
+    defers: bool = False
 
 
 def fast_kind(
@@ -154,5 +155,5 @@ def from_bits(bits: Int64s, null: npt.NDArray[np.bool_], dtype: pa.DataType) -> 
 
 def default_column(cell: Cell) -> pa.Array:
     """Return a column with the state's default as its only value."""
-    default = given_default(cell.default, cell.type)
+    default = default_value(cell.default, cell.type)
     return pa.array([default], cell.type)

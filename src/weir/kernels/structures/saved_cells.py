@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from weir.errors import RunError, SnapshotCorrupt
 from weir.events.batch import OPEN, Batch
-from weir.events.frozen_values import frozen
 from weir.events.python_lists import python_column, python_list
 from weir.events.types import DOUBLE
 from weir.kernels.structures.cell_windows import PastMerge
@@ -86,7 +85,6 @@ def load_cells(
 ) -> None:
     """Take over saved cells, whose keys are these; `functions` are those that calls may call."""
     columns = {n: python_list(c) for n, c in zip(names, rows.columns, strict=True)}
-    columns = {n: [frozen(v) for v in c] for n, c in columns.items()}
     times = rows.vs.tolist()
     if table.cell.last is None:
         exacts = columns.get("exact", [None] * len(times))

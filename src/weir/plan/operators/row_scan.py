@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
-import pyarrow as pa
-
-from weir.plan.operators.facts import HorizonStep, Names, Predicates, Pushed, endless, none_sinks
+from weir.plan.operators.abstract import schema
+from weir.plan.operators.facts import (
+    HorizonStep,
+    Meet,
+    Meeting,
+    Names,
+    Predicates,
+    Pushed,
+    endless,
+    meeting_by,
+    none_sinks,
+)
 from weir.plan.operators.node_class import node_class
-from weir.plan.operators.scanning import Answering, kept_cells
-from weir.plan.schema import Schema
+from weir.plan.operators.scanning import Answering, kept_cells, merge_columns
+from weir.plan.schema import Schema, common_time
 from weir.plan.spans import Span
-from weir.plan.states import Cell, RowCode, WindowCall
+from weir.plan.states import Cell, RowCode, RowEffect, StateMerge, WindowCall
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node
@@ -20,13 +29,16 @@ if TYPE_CHECKING:
 
 @node_class
 class RowScan(Answering):
-    """A `RowScan` runs code on the rows of all ports; the code reads and merges cells as it goes.
+    """A `RowScan` runs code on the rows of its first ports; the code reads and merges cells.
 
-    Port 0 is the reader: its rows come out with a new column for each effect, and keep their
-    origins. `columns` are those that the code gets of each port's rows, `places` the block and the
-    order of each port: rows are taken as the requests of a `StateScan` are. `restored` is as a
-    `StateScan` has it; such ports have no columns and their places mean nothing. `calls` are the
-    functions in windows that snapshots and saved cells may name.
+    `columns` are those that the code gets of the rows of each such port; `places` are the orders at
+    which it runs on them (one for each handler): rows are taken as the requests of a `StateScan`
+    are. The rows of the first `out_ports` ports come out in order, with their origins and a column
+    for each effect. Those of port 0 keep their columns if it `passes`; then only they come out.
+    Rows of ports without columns only merge. `restored` is as a `StateScan` has it. A scan without
+    states and with one port keeps nothing: it runs wherever its rows are.
+
+    `calls` are the functions that the code merges into windows, for snapshots.
     """
 
     streams: tuple[Node, ...]
@@ -34,14 +46,34 @@ class RowScan(Answering):
     states: tuple[Cell, ...]
     code: RowCode
     columns: tuple[tuple[str, ...], ...]
-    places: tuple[tuple[int, int], ...]
-    effects: tuple[tuple[str, pa.DataType], ...]
+    places: tuple[tuple[int, ...], ...]
+    merges: tuple[tuple[StateMerge, ...], ...]
+    effects: tuple[RowEffect, ...]
     depth: int
+    out_ports: int = 1
     restored: tuple[int, ...] = ()
+    passes: bool = False
     calls: tuple[WindowCall, ...] = ()
 
     def schema_over(self, below: Sequence[Schema]) -> Schema:
-        return Schema((*below[0].columns, *self.effects), below[0].time)
+        passed = below[0].columns if self.passes else ()
+        columns = ((effect.column, effect.type) for effect in self.effects)
+        return Schema((*passed, *columns), common_time(below[: self.out_ports]))
+
+    def passed_columns(self, port: int) -> Mapping[str, str]:
+        passed = self.passes and port == 0
+        return {name: name for name in schema(self.streams[0]).names} if passed else {}
+
+    def meeting(self) -> Meeting:
+        if not self.states and len(self.streams) == 1:
+            return Meet.NEVER
+        return meeting_by(*self.keys)
+
+    def origin_depth(self, below: Sequence[int]) -> int:
+        return max(below[: self.out_ports])
+
+    def longest_lifetime(self, lives: Sequence[Span]) -> Span:
+        return max(lives[: self.out_ports])
 
     def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
         if self.states and all(cell.last is not None for cell in self.states):
@@ -53,8 +85,11 @@ class RowScan(Answering):
         return self.reached(self.states)
 
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:
-        read = [frozenset((*k, *c)) for k, c in zip(self.keys, self.columns, strict=True)]
-        read[0] |= wanted - {name for name, _ in self.effects}
+        read = [merge_columns(k, m) for k, m in zip(self.keys, self.merges, strict=True)]
+        for port, columns in enumerate(self.columns):
+            read[port] |= frozenset(columns)
+        if self.passes:
+            read[0] |= wanted - {effect.column for effect in self.effects}
         return self.with_restored(read)
 
     def slimmed(self, wanted: Names) -> Self:
@@ -64,8 +99,10 @@ class RowScan(Answering):
         return none_sinks(self, arriving)
 
     def kept(self) -> str:
-        return kept_cells(self.states, self.keys[0])
+        return kept_cells(self.states, self.keys[0]) if self.states else ""
 
     def detail(self) -> str:
         by = f" BY {', '.join(self.keys[0])}" if self.keys[0] else ""
-        return f"{self.code.name} GIVES {', '.join(name for name, _ in self.effects)}{by}"
+        names = ", ".join(effect.column for effect in self.effects)
+        gives = f" GIVES {names}" if names else ""
+        return f"{self.code.name}{gives}{by}"

@@ -8,12 +8,12 @@ import difflib
 import pyarrow as pa
 
 from weir.events.types import BIGINT, DOUBLE, INT, type_name
-from weir.handlers.arguments import CallArguments, called_with
 from weir.handlers.declarations import MERGES, State
-from weir.handlers.execution import Execution
-from weir.handlers.frames import Frame
+from weir.handlers.reading.arguments import CallArguments, called_with
+from weir.handlers.reading.execution import Execution
+from weir.handlers.reading.frames import Frame
+from weir.handlers.reading.symbols import Symbol, WrittenOut, op
 from weir.handlers.scope import has_old
-from weir.handlers.symbols import Symbol, WrittenOut, op
 from weir.handlers.values import Const, Old, Op, Tree
 
 
@@ -138,15 +138,14 @@ def call_app(run: Execution, frame: Frame, method: str, node: ast.Call) -> Symbo
         case _:
             hint = 'app.emit("spam", message=e.id)'
             raise frame.file.error("app.emit() takes a name, then fields by name", node, hint)
-    _check_fields(run, frame, name, list(given.keywords), node)
+    check_fields(run, frame, name, list(given.keywords), node)
     fields = [(n, run.data(frame, s, node)) for n, s in given.keywords.items()]
     run.emit(name, fields, node)
     return Const(None, line=node.lineno)
 
 
-def _check_fields(
-    run: Execution, frame: Frame, name: str, fields: list[str], node: ast.AST
-) -> None:
+def check_fields(run: Execution, frame: Frame, name: str, fields: list[str], node: ast.AST) -> None:
+    """Refuse fields that an emitted stream cannot have."""
     declared = run.app.emit_declarations.get(name)
     if not fields and declared is None:
         raise frame.file.error(f"what is emitted as `{name}` has no fields", node)

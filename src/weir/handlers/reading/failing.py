@@ -24,6 +24,23 @@ def shown_guard(guard: Tree | None) -> Tree | None:
     return conjunction([part for part in parts if not _is_loops_own(part)])
 
 
+def condition_of(guard: Tree | None) -> Tree | None:
+    """Return a guard without all that is in it for its failures only."""
+    parts = () if guard is None else conjuncts_of(guard)
+    return conjunction([part for part in parts if not _only_fails(part)])
+
+
+def _only_fails(part: Tree) -> bool:
+    match part:
+        case Op(name="checked"):
+            return True
+        case Op(name="if", args=(_, Op(name="checked"), Const(value=True))):
+            return True
+        case Op(name="if", args=(_, Python(function=function), Const(value=True))):
+            return function is raised
+    return False
+
+
 def _is_loops_own(part: Tree) -> bool:
     match part:
         case Op(name="if", args=(_, Python(function=function, args=args), _)):

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import FunctionType
 
-from weir.handlers.execution import Execution, NotAccesses
-from weir.handlers.frames import Frame
-from weir.handlers.symbols import Symbol, WrittenOut, as_tree
-from weir.handlers.targets import spread_out
+from weir.handlers.reading.execution import Execution, NotListed
+from weir.handlers.reading.frames import Frame
+from weir.handlers.reading.symbols import Symbol, WrittenOut, as_tree
+from weir.handlers.reading.targets import spread_out
 from weir.handlers.values import Const, Op, Tree
 
 
@@ -49,7 +49,7 @@ def called_with(run: Execution, frame: Frame, node: ast.Call) -> CallArguments:
             spread = spread_out(run, run.value(frame, arg.value), arg.lineno)
             if spread is None:
                 why = "how many arguments `*` gives depends on the event"
-                raise NotAccesses(why, arg, frame, "write them out")
+                raise NotListed(why, arg)
             plain += spread
         else:
             plain.append(run.value(frame, arg))
@@ -71,9 +71,7 @@ def _spread_names(run: Execution, frame: Frame, node: ast.expr) -> dict[str, Sym
                 return dict(zip(map(str, names), args[1::2], strict=True))
         case Const(value=dict() as given) if all(isinstance(name, str) for name in given):
             return {name: Const(value, line=node.lineno) for name, value in given.items()}
-    raise NotAccesses(
-        "which arguments `**` gives depends on the event", node, frame, "write them out"
-    )
+    raise NotListed("which arguments `**` gives depends on the event", node)
 
 
 def bound_arguments(
@@ -105,7 +103,7 @@ def bound_arguments(
         else:
             tree = as_tree(symbol)
             if tree is None:
-                raise NotAccesses(f"`{keyword}` goes to `**{arguments.kwarg.arg}`", node, frame)
+                raise NotListed(f"`{keyword}` goes to `**{arguments.kwarg.arg}`", node)
             others += (Const(keyword), tree)
     if arguments.kwarg is not None:
         found[arguments.kwarg.arg] = Op("dict", tuple(others))

@@ -61,11 +61,17 @@ def assigned_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
 
 
 def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
-    """Return the nodes that bind names in one scope; of comprehensions those behind `:=`."""
+    """Return the nodes that bind names in one scope; of comprehensions those behind `:=`, of
+    functions and classes what is evaluated where they are defined."""
     yield node
-    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-        return
-    for child in ast.iter_child_nodes(node):
+    children: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    if isinstance(node, ast.ClassDef):
+        children = (*node.decorator_list, *node.bases, *node.keywords)
+    elif isinstance(node, _FUNCTIONS):
+        children = (*node.args.defaults, *filter(None, node.args.kw_defaults))
+        if not isinstance(node, ast.Lambda):
+            children = (*node.decorator_list, *children)
+    for child in children:
         if isinstance(node, _COMPREHENSIONS):
             walruses = (n for n in ast.walk(child) if isinstance(n, ast.NamedExpr))
             yield from (n.target for n in walruses)

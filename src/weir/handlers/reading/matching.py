@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from weir.handlers.execution import Execution
-from weir.handlers.frames import Frame
-from weir.handlers.symbols import Symbol, WrittenOut, as_tree, op, truth
+from weir.handlers.reading.execution import Execution
+from weir.handlers.reading.frames import Frame
+from weir.handlers.reading.symbols import Symbol, WrittenOut, as_tree, op, truth
 from weir.handlers.values import Const, Op, Tree
 
 

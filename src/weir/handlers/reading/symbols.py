@@ -20,7 +20,7 @@ from weir.handlers.values import Const, Op, Tree
 from weir.plan.user_code import ScalarFunction
 
 if TYPE_CHECKING:
-    from weir.handlers.frames import Frame
+    from weir.handlers.reading.frames import Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class WrittenOut:
     """A `WrittenOut` is a tuple (or a list) that is written out: its parts may be anything."""
 
     kind: str
-    """`tuple` or `list`."""
+    """`tuple`, `list`, or `iterator`: what can be gone through once."""
     parts: tuple[Symbol, ...]
 
 
@@ -70,12 +70,26 @@ class BoundMethod:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """An `Unusable` is what a name stands for in one case of several; to use it is refused."""
+    """An `Unusable` is what a name stands for in one case of several: one of these, if they are
+    known."""
 
     why: str
+    choices: tuple[Symbol, ...] = ()
 
 
-Symbol: TypeAlias = "Tree | TheEvent | Known | WrittenOut | LocalFunction | BoundMethod | Unusable"
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A `OneOf` is one of several things that analysis knows; which one depends on the event."""
+
+    choices: tuple[Symbol, ...]
+
+
+ITERATOR = "iterator"
+ANY_VALUE = object()
+"""The value of a parameter where it must not matter which one it has."""
+Symbol: TypeAlias = (
+    "Tree | TheEvent | Known | WrittenOut | LocalFunction | BoundMethod | Unusable | OneOf"
+)
 
 _CALLED = (
     State, EventType, ModuleType, FunctionType, BuiltinFunctionType, MethodType, type,
@@ -88,14 +102,18 @@ def known(thing: object, line: int, params: Mapping[str, object]) -> Symbol:
     from weir.handlers.app import App  # which knows nothing of analysis
 
     if isinstance(thing, AppParam):
-        return Const(params[thing._weir_name], line=line)
-    if isinstance(thing, (*_CALLED, App)) or (callable(thing) and not _is_data(thing)):
+        value = params[thing._weir_name]
+        return Unusable("any parameter") if value is ANY_VALUE else Const(value, line=line)
+    if isinstance(thing, MethodType) and isinstance(thing.__self__, State | App):
+        return BoundMethod(Known(thing.__self__), thing.__name__)
+    if isinstance(thing, (*_CALLED, App)) or not _is_data(thing):
         return Known(thing)
     return Const(thing, line=line)
 
 
 def _is_data(thing: object) -> bool:
-    return type(thing).__module__ in ("builtins", "re", "datetime", "decimal", "enum")
+    """Tell whether a thing is one of Python's own values, which may hold others."""
+    return type(thing).__module__ in ("builtins", "re", "datetime", "decimal")
 
 
 # --- operations, with those on constants done at once ----------------------------------------
@@ -167,7 +185,7 @@ def as_tree(symbol: Symbol, line: int = 0) -> Tree | None:
     """Return a symbol as data, or None if it is none."""
     if isinstance(symbol, Tree):
         return symbol
-    if isinstance(symbol, WrittenOut):
+    if isinstance(symbol, WrittenOut) and symbol.kind != ITERATOR:
         parts = [as_tree(part, line) for part in symbol.parts]
         if all(part is not None for part in parts):
             return Op(symbol.kind, tuple(p for p in parts if p is not None), line=line)

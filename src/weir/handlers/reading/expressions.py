@@ -4,28 +4,32 @@ Contract
 1. What Python evaluates only under a condition (the right side of `and`, a branch of `if else`) is
    evaluated under that condition: reads in it are guarded by it.
 2. What depends on no event is worked out at once, by Python itself.
+3. An expression that is not on the list raises `NotListed`.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 
-from weir.handlers import comprehensions, outlining
+import pyarrow as pa
+
+from weir.events.types import DOUBLE
 from weir.handlers.app import App
-from weir.handlers.bindings import written_defaults
 from weir.handlers.declarations import State
-from weir.handlers.execution import Execution, NotAccesses
-from weir.handlers.frames import Frame, choice, chosen_variables, unbound
-from weir.handlers.iterators import gives_iterator
-from weir.handlers.parameters import AppParam, param_name
+from weir.handlers.parameters import AppParam
 from weir.handlers.reach import DYNAMIC, attribute
-from weir.handlers.symbols import (
+from weir.handlers.reading import comprehensions
+from weir.handlers.reading.bindings import written_defaults
+from weir.handlers.reading.execution import Execution, NotListed, shown
+from weir.handlers.reading.frames import Frame, choice, chosen_variables
+from weir.handlers.reading.symbols import (
     BoundMethod,
     Known,
     LocalFunction,
+    OneOf,
     Symbol,
     TheEvent,
     Unusable,
@@ -35,7 +39,8 @@ from weir.handlers.symbols import (
     op,
     truth,
 )
-from weir.handlers.targets import spread_out
+from weir.handlers.reading.targets import spread_out
+from weir.handlers.trees import walk_tree
 from weir.handlers.values import Attribute, Const, Field, Instant, Op, Python, Tree
 
 BINARY: dict[type[ast.operator], str] = {
@@ -46,11 +51,11 @@ BINARY: dict[type[ast.operator], str] = {
 _UNARY: dict[type[ast.unaryop], str] = {
     ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert", ast.Not: "not",
 }  # fmt: skip
+_CONTAINERS = frozenset(("tuple", "list", "set", "dict"))
 _COMPARED: dict[type[ast.cmpop], str] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
     ast.Is: "is", ast.IsNot: "isnot", ast.In: "in", ast.NotIn: "notin",
 }  # fmt: skip
-_DATA_MODULES = ("builtins", "re", "datetime", "decimal")
 
 
 def evaluate(run: Execution, frame: Frame, node: ast.expr) -> Symbol:
@@ -63,7 +68,7 @@ def evaluate(run: Execution, frame: Frame, node: ast.expr) -> Symbol:
             return _name(run, frame, name, node)
         case ast.Attribute(value=of, attr=name):
             return _attribute(run, frame, node, of, name)
-        case ast.BinOp(left=left, op=operation, right=right):
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in BINARY:
             return _binary(run, frame, node, left, BINARY[type(operation)], right)
         case ast.UnaryOp(op=operation, operand=operand):
             return op(_UNARY[type(operation)], run.tree(frame, operand), line=line)
@@ -88,11 +93,13 @@ def evaluate(run: Execution, frame: Frame, node: ast.expr) -> Symbol:
         case ast.Lambda(args=arguments):
             return LocalFunction(node, frame, _defaults(run, frame, arguments))
         case ast.NamedExpr(target=ast.Name(id=name), value=value):
+            if frame.binds(name) is not frame:
+                raise NotListed("`:=` inside of a comprehension", node)
             frame.variables[name] = run.value(frame, value)
             return frame.variables[name]
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             return comprehensions.evaluate(run, frame, node)
-    raise NotAccesses(f"`{ast.unparse(node)[:40]}` has no form as columns", node, frame)
+    raise NotListed(f"`{shown(node)}` has no form in columns", node)
 
 
 def under(run: Execution, frame: Frame, condition: Tree, make: Callable[[], Symbol]) -> Symbol:
@@ -113,8 +120,12 @@ def under(run: Execution, frame: Frame, condition: Tree, make: Callable[[], Symb
 def _name(run: Execution, frame: Frame, name: str, node: ast.expr) -> Symbol:
     home = frame.binds(name)
     if home is not None:
-        found = home.variables.get(name)
-        return Python(unbound, (Const(name),), line=node.lineno) if found is None else found
+        if name in home.volatile:
+            raise NotListed(f"`{name}` may be set by a function inside of this one", node)
+        symbol = home.variables.get(name)
+        if symbol is None:
+            raise NotListed(f"`{name}` may have no value", node)
+        return symbol
     thing = frame.resolve(name)
     if thing is DYNAMIC:
         near = difflib.get_close_matches(name, [*frame.variables, *frame.globals], n=1)
@@ -139,27 +150,28 @@ def _attribute(
     if name == "value" and isinstance(of, ast.Name) and frame.binds(of.id) is None:
         thing = frame.resolve(of.id)
         if isinstance(thing, AppParam):
-            return Const(run.params[param_name(thing)], line=node.lineno)
+            return known(thing, node.lineno, run.params)
     base = run.value(frame, of)
     match base:
         case TheEvent():
             return column(run, frame, name, node)
+        case OneOf():
+            raise NotListed("what it is depends on the event", node)
         case Known(thing=App() | State()) | WrittenOut() | LocalFunction() | BoundMethod():
             return BoundMethod(base, name)
         case Known(thing=thing):
-            found = attribute(thing, name)
-            if found is not DYNAMIC:
-                return known(found, node.lineno, run.params)
+            part = attribute(thing, name)
+            if part is not DYNAMIC:
+                return known(part, node.lineno, run.params)
             if isinstance(thing, ModuleType):
                 message = f"the module `{thing.__name__}` has no `{name}`"
                 raise frame.file.error(message, node)
-            return Attribute(Const(thing), name, line=node.lineno)
-        case Const(value=value) if type(value).__module__ not in _DATA_MODULES:
-            found = attribute(value, name)
-            if found is not DYNAMIC:
-                return known(found, node.lineno, run.params)
-            return Attribute(base, name, line=node.lineno)
-    return Attribute(run.data(frame, base, of), name, line=node.lineno)
+            raise NotListed(f"`{shown(node)}` runs code of a property", node)
+    tree = run.data(frame, base, of)
+    dtype = run.static_type(tree)
+    if dtype is not None and pa.types.is_struct(dtype):
+        return Attribute(tree, name, line=node.lineno)
+    raise NotListed(f"the attribute `.{name}` of a value", node)
 
 
 def column(run: Execution, frame: Frame, name: str, node: ast.AST) -> Symbol:
@@ -217,6 +229,10 @@ def _compare(
 
     def further(a: Tree, number: int) -> Tree:
         b = run.tree(frame, others[number])
+        if names[number] in ("is", "isnot") and not (_is_single(a) or _is_single(b)):
+            raise NotListed("`is` of anything but None, True and False", left)
+        if names[number] in ("in", "notin", "eq", "ne") and _may_share_nan(run, a, b):
+            raise NotListed("a NaN that is computed may be equal to itself, or not", left)
         first = op(names[number], a, b, line=left.lineno)
         if number + 1 == len(others):
             return first
@@ -231,6 +247,21 @@ def _compare(
     return further(run.tree(frame, left), 0)
 
 
+def _may_share_nan(run: Execution, one: Tree, other: Tree) -> bool:
+    """Tell whether containers may have one NaN in common, or two that are written alike: Python
+    takes an object for equal to itself, and trees do not say how often a value is computed."""
+    if not any(isinstance(t, Op) and t.name in _CONTAINERS for t in (one, other)):
+        return False
+    mine = {t for t in walk_tree(one) if isinstance(t, Op) and t.name not in _CONTAINERS}
+    shared = (t for t in walk_tree(other) if isinstance(t, Op) and t in mine)
+    return any(run.type_of(t) in (None, DOUBLE) for t in shared)
+
+
+def _is_single(tree: Tree) -> bool:
+    """Tell whether a value is one of those of which there is one object only."""
+    return isinstance(tree, Const) and any(tree.value is one for one in (None, True, False, ...))
+
+
 def _if(run: Execution, frame: Frame, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Symbol:
     condition = run.tree(frame, test)
     decided = truth(condition)
@@ -238,10 +269,7 @@ def _if(run: Execution, frame: Frame, test: ast.expr, body: ast.expr, orelse: as
         return run.value(frame, body if decided else orelse)
     then = under(run, frame, condition, lambda: run.value(frame, body))
     otherwise = under(run, frame, negated(condition), lambda: run.value(frame, orelse))
-    found = choice(condition, then, otherwise)
-    if isinstance(found, Unusable):
-        raise NotAccesses(f"`{ast.unparse(body)[:40]}`: {found.why}", body, frame)
-    return found
+    return choice(condition, then, otherwise)
 
 
 # --- displays -----------------------------------------------------------------------------
@@ -255,7 +283,7 @@ def _items(run: Execution, frame: Frame, kind: str, elts: list[ast.expr]) -> Sym
         if not isinstance(elt, ast.Starred):
             parts.append(run.value(frame, elt))
             continue
-        line, symbol = elt.lineno, _spread(run, frame, elt)
+        line, symbol = elt.lineno, run.value(frame, elt.value)
         spread = spread_out(run, symbol, line)
         if spread is not None:
             parts += spread
@@ -270,18 +298,6 @@ def _items(run: Execution, frame: Frame, kind: str, elts: list[ast.expr]) -> Sym
     whole = _joined(run, frame, kind, joined, parts, elts[0])
     assert whole is not None
     return whole
-
-
-def _spread(run: Execution, frame: Frame, elt: ast.Starred) -> Symbol:
-    """Evaluate what `*` spreads out; an iterator is made a list."""
-    if not gives_iterator(frame, elt.value):
-        return run.value(frame, elt.value)
-    try:
-        with run.attempt(frame):
-            return run.value(frame, elt.value)
-    except NotAccesses:
-        listed = ast.copy_location(ast.List([elt], ast.Load()), elt)
-        return outlining.expression(run, frame, listed)
 
 
 def _joined(
@@ -311,7 +327,7 @@ def _dict(
         if key is None:
             inner = run.tree(frame, value)
             if not (isinstance(inner, Op) and inner.name == "dict"):
-                raise NotAccesses("`**` of a dict that depends on the event", node, frame)
+                raise NotListed("`**` of a dict that depends on the event", node)
             parts += inner.args
         else:
             parts += (run.tree(frame, key), run.tree(frame, value))
@@ -346,7 +362,10 @@ def _known_item(
             return Op("item", (base, at), line=line)
         return known(item, line, run.params)
     if run.touches_thing(base.value):
-        raise NotAccesses("which state it is depends on the event", of, frame)
+        held = base.value.values() if isinstance(base.value, dict) else base.value
+        assert isinstance(held, Iterable)
+        choices = tuple(known(thing, line, run.params) for thing in held)
+        return Unusable("which one it is depends on the event", choices)
     return Op("item", (base, at), line=line)
 
 

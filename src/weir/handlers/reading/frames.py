@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from weir.handlers.reach import DYNAMIC, Resolve
-from weir.handlers.sources import SourceFile
-from weir.handlers.symbols import Known, Symbol, Unusable, WrittenOut, as_tree, op
-from weir.handlers.values import Const, Op, Python, Tree
+from weir.handlers.reading.sources import SourceFile
+from weir.handlers.reading.symbols import Known, Symbol, Unusable, WrittenOut, as_tree, op
+from weir.handlers.values import Const, Op, Tree
 
 Conditions: TypeAlias = tuple[Tree, ...]
 Variables: TypeAlias = dict[str, Symbol]
@@ -39,6 +39,8 @@ class Frame:
     """The function that this one stands in."""
     variables: Variables = field(default_factory=dict)
     """Those of the path that is being run."""
+    volatile: set[str] = field(default_factory=set)
+    """Variables that functions inside of this one may set at any time (`nonlocal`)."""
 
     def binds(self, name: str) -> Frame | None:
         """Return the frame whose variable a name is."""
@@ -173,7 +175,7 @@ def choice(condition: Tree, a: Symbol, b: Symbol) -> Symbol:
         return WrittenOut(a.kind, tuple(choice(condition, x, y) for x, y in pairs))
     first, second = as_tree(a, condition.line), as_tree(b, condition.line)
     if first is None or second is None:
-        return Unusable("what it stands for depends on the event")
+        return Unusable("what it stands for depends on the event", (a, b))
     return op("if", condition, first, second, line=condition.line)
 
 
@@ -181,10 +183,5 @@ def _are_alike(a: WrittenOut, b: WrittenOut) -> bool:
     return a.kind == b.kind and len(a.parts) == len(b.parts)
 
 
-def _unbound(name: str) -> Tree:
-    return Python(unbound, (Const(name),))
-
-
-def unbound(name: str) -> object:
-    """Fail as Python does where a variable is used that has no value on this path."""
-    raise UnboundLocalError(f"cannot access local variable '{name}'")
+def _unbound(name: str) -> Symbol:
+    return Unusable(f"`{name}` may have no value")

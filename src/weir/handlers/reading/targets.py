@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from weir.handlers.execution import Execution, NotAccesses
-from weir.handlers.frames import Frame
-from weir.handlers.symbols import Symbol, WrittenOut, known, op
+from weir.handlers.reading.execution import Execution, NotListed, shown
+from weir.handlers.reading.frames import Frame
+from weir.handlers.reading.symbols import ITERATOR, Symbol, WrittenOut, known, op
 from weir.handlers.values import Const, Method, Op, Python, Tree
 
 
@@ -15,14 +15,16 @@ def bind(run: Execution, frame: Frame, target: ast.expr, symbol: Symbol, node: a
     """Bind the names of a target: a name, or a tuple of targets."""
     match target:
         case ast.Name(id=name):
+            if isinstance(symbol, WrittenOut) and symbol.kind == ITERATOR:
+                raise NotListed(f"`{name}` is an iterator, which is used up", target)
             frame.variables[name] = symbol
         case ast.Tuple(elts=elts) | ast.List(elts=elts):
             if any(isinstance(e, ast.Starred) for e in elts):
-                raise NotAccesses("`*` among the targets of an assignment", target, frame)
+                raise NotListed("`*` among the targets of an assignment", target)
             for inner, part in zip(elts, _parts(run, frame, symbol, len(elts), node), strict=True):
                 bind(run, frame, inner, part, node)
         case _:
-            raise NotAccesses(f"`{ast.unparse(target)[:40]}` is changed in place", target, frame)
+            raise NotListed(f"`{shown(target)}` is changed in place", target)
 
 
 def _parts(run: Execution, frame: Frame, symbol: Symbol, count: int, node: ast.AST) -> list[Symbol]:

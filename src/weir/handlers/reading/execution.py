@@ -1,0 +1,403 @@
+"""A handler is run symbolically: one `Execution`, whose parts are in modules of their own.
+
+    statements.py    statements → paths
+    expressions.py   expressions → symbols
+    calls.py         calls: states, emits, helpers (read in their place), listed functions
+    opaque_code.py   what is not on the list: visited for accesses, and left to CPython
+
+Contract
+1. What is on the list (`listed.py`, and the forms that these modules know) becomes trees. Anything
+   else becomes an `Opaque`, and the first such construct is the reason why the handler runs in rows
+   (`why_rows`). Either way all accesses are noted, in the order in which they may happen.
+2. `NotListed` says that a construct is not on the list. It never leaves an expression or a
+   statement: there it is taken back and visited as opaque code.
+3. `HandleLost` says that nobody can tell what happens to a handle: a state or the app gets into
+   code that is not read. Only a serial group can run such a handler.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from weir.errors import ScriptError
+from weir.handlers.accesses import EmitAccess, GetAccess, MergeAccess
+from weir.handlers.app import App
+from weir.handlers.declarations import EventType, State
+from weir.handlers.reach import Reach, Touched
+from weir.handlers.reading.frames import Conditions, Exits, Frame, Path, all_of
+from weir.handlers.reading.listed import is_listed_function, is_plain_constant
+from weir.handlers.reading.symbols import (
+    BoundMethod,
+    Known,
+    LocalFunction,
+    OneOf,
+    Symbol,
+    TheEvent,
+    Unusable,
+    as_tree,
+)
+from weir.handlers.scope import Scope, has_old
+from weir.handlers.static_types import has_no_elements, static_type, type_of
+from weir.handlers.values import Const, Opaque, ReadValue, Tree
+from weir.plan.states import MergeKind
+
+
+class NotListed(Exception):
+    """A construct is not on the list of what becomes columns; the text says which, and why."""
+
+    def __init__(self, why: str, node: ast.AST) -> None:
+        super().__init__(why)
+        self.why, self.node = why, node
+
+
+class HandleLost(Exception):
+    """Says why a handler can neither become columns nor run in rows."""
+
+    def __init__(self, why: str, node: ast.AST, frame: Frame, hint: str = "") -> None:
+        super().__init__(why)
+        self.why, self.node, self.frame, self.hint = why, node, frame, hint
+
+    def error(self, handler: str) -> ScriptError:
+        way = f"app.serial({handler}) runs it row by row, in one partition"
+        hint = f"{self.hint}; or {way}" if self.hint else way
+        return self.frame.file.error(self.why, self.node, hint)
+
+
+class Steps(Protocol):
+    """`Steps` are the modules that run the parts of a handler."""
+
+    def evaluate(self, run: Execution, frame: Frame, node: ast.expr) -> Symbol: ...
+
+    def visit(self, run: Execution, frame: Frame, node: ast.expr, why: str) -> Symbol: ...
+
+    def call(self, run: Execution, frame: Frame, node: ast.Call) -> Symbol: ...
+
+    def apply(
+        self, run: Execution, frame: Frame, callee: Symbol, args: Sequence[Symbol], node: ast.AST
+    ) -> Symbol: ...
+
+    def execute(
+        self, run: Execution, frame: Frame, body: Sequence[ast.stmt], path: Path
+    ) -> Exits: ...
+
+    def escape(self, run: Execution, frame: Frame, symbol: Symbol, node: ast.AST) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EventLoop:
+    """An `EventLoop` is `for x in e.list` that accesses stand in."""
+
+    block: int
+    over: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCheck:
+    """A `FailingCheck` is a tree that must be evaluated for its failure: what the handler raises,
+    or a value that nobody uses, or only under a stronger condition."""
+
+    at: int
+    """The number of accesses before it."""
+    tree: Tree
+    node: ast.AST
+    loop: EventLoop | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """An `Evaluated` is a value that Python computes where these conditions hold."""
+
+    conditions: Conditions
+    tree: Tree
+    at: int
+    """The number of accesses before it."""
+    node: ast.AST
+    in_merge: bool
+    """Whether the function of a merge computes it."""
+    loop: EventLoop | None
+    """The loop with accesses for whose elements it is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPoint:
+    """A `RunPoint` is how far a run is: how much it has noted, and a frame's variables."""
+
+    accesses: int
+    checks: int
+    evaluated: int
+    variables: dict[str, Symbol]
+
+
+@dataclass(slots=True, eq=False)
+class Execution:
+    """An `Execution` runs one handler for one event type."""
+
+    app: App
+    event: EventType
+    handler: str
+    params: Mapping[str, object]
+    reach: Reach
+    steps: Steps
+    accesses: list[GetAccess | MergeAccess | EmitAccess] = field(default_factory=list)
+    conditions: Conditions = ()
+    """Those of the path that is being run."""
+    loop: EventLoop | None = None
+    blocks: int = 0
+    merging: State | None = None
+    """The state whose merge function is being run."""
+    checks: list[FailingCheck] = field(default_factory=list)
+    evaluated: list[Evaluated] = field(default_factory=list)
+    stack: list[ast.AST] = field(default_factory=list)
+    """The functions that are being run, the innermost last."""
+    frames: list[Frame] = field(default_factory=list)
+    """Their frames."""
+    why_rows: str = ""
+    """The first construct that is not on the list."""
+    opaques: int = 0
+    """How many opaque values there are, those that were taken back included."""
+    elements: int = 0
+    """How many comprehensions over values there are, those that were taken back included."""
+    calls: dict[object, Opaque] = field(default_factory=dict)
+    """What functions give that were called with plain values of the event."""
+    repeating: int = 0
+    """How many loops, and functions that others call, are being run."""
+    varying_from: int = 0
+    """The number of the first opaque value that may be another one each time."""
+    shields: int = 0
+    """How much code around may catch every exception."""
+    uses_whole_event: bool = False
+    scope: Scope = field(init=False)
+    """The types of what trees are made of."""
+
+    def __post_init__(self) -> None:
+        columns = {name: (name, dtype) for name, dtype in self.event.columns}
+        self.scope = Scope(fields=columns, answers={}, elements={}, time=self.event.schema.time)
+
+    # --- values ---------------------------------------------------------------------------
+
+    def value(self, frame: Frame, node: ast.expr) -> Symbol:
+        """Return what an expression stands for; one that is not on the list is opaque."""
+        try:
+            with self.attempt(frame):
+                symbol = self.steps.evaluate(self, frame, node)
+                if isinstance(symbol, Unusable) and not symbol.choices:
+                    raise NotListed(f"`{shown(node)}`: {symbol.why}", node)
+        except NotListed as reason:
+            return self.steps.visit(self, frame, node, reason.why)
+        if isinstance(symbol, Unusable):
+            self.note_rows(node, f"`{shown(node)}`: {symbol.why}")
+            return OneOf(_all_choices(symbol))
+        if isinstance(symbol, Tree):
+            self.note_evaluated(symbol, node)
+        return symbol
+
+    def tree(self, frame: Frame, node: ast.expr) -> Tree:
+        """Evaluate what must be data."""
+        return self.data(frame, self.value(frame, node), node)
+
+    def data(self, frame: Frame, symbol: Symbol, node: ast.AST) -> Tree:
+        """Return a symbol as data; what is none is handed to code that is not read."""
+        if isinstance(symbol, Known) and is_listed_function(symbol.thing):
+            return Const(symbol.thing, line=getattr(node, "lineno", 0))
+        tree = as_tree(symbol, getattr(node, "lineno", 0))
+        if tree is None:
+            self.steps.escape(self, frame, symbol, node)
+            return self.opaque(node, _not_data(symbol))
+        if isinstance(tree, Const) and not is_plain_constant(tree.value):
+            self.steps.escape(self, frame, Known(tree.value), node)
+            return self.opaque(node, "an object of the program is used as a value")
+        return tree
+
+    def opaque(
+        self, node: ast.AST, why: str, dtype: pa.DataType | None = None, *, is_exact: bool = True
+    ) -> Opaque:
+        """Return a value that only CPython can compute, and note why."""
+        self.note_rows(node, why)
+        self.opaques += 1
+        if dtype is not None and has_no_elements(dtype):
+            dtype = None  # of what it is filled with nothing is known
+        return Opaque(self.opaques, dtype, is_exact, line=getattr(node, "lineno", 0))
+
+    def note_rows(self, node: ast.AST, why: str) -> None:
+        """Note why the handler does not run in columns."""
+        if not self.why_rows:
+            line = getattr(node, "lineno", 0)
+            self.why_rows = f"line {line}: {why}" if line else why
+
+    def type_of(self, symbol: Symbol | None) -> pa.DataType | None:
+        """Return the type of a column that takes a value, if it is known."""
+        tree = None if symbol is None else as_tree(symbol)
+        return None if tree is None else type_of(tree, self.scope)
+
+    def static_type(self, tree: Tree) -> pa.DataType | None:
+        return static_type(tree, self.scope)
+
+    def note_evaluated(self, tree: Tree, node: ast.AST) -> None:
+        """Note that Python computes a value here."""
+        in_merge = self.merging is not None
+        self.evaluated.append(
+            Evaluated(self.conditions, tree, len(self.accesses), node, in_merge, self.loop)
+        )
+
+    def point(self, frame: Frame) -> RunPoint:
+        """Return how far the run is, to take back what comes after."""
+        counts = len(self.accesses), len(self.checks), len(self.evaluated)
+        before = frame.variables
+        frame.variables = dict(before)
+        return RunPoint(*counts, before)
+
+    def take_back(self, frame: Frame, to: RunPoint) -> None:
+        """Forget what was noted and set since then: it is evaluated again."""
+        del self.accesses[to.accesses :], self.checks[to.checks :], self.evaluated[to.evaluated :]
+        frame.variables = to.variables
+
+    @contextmanager
+    def attempt(self, frame: Frame) -> Iterator[None]:
+        """Take back what was done if it is not on the list after all."""
+        done = self.point(frame)
+        before = (
+            self.conditions, self.loop, self.blocks, self.merging, self.why_rows,
+            self.repeating, self.varying_from, self.shields, self.uses_whole_event,
+        )  # fmt: skip
+        stack, frames = list(self.stack), list(self.frames)
+        try:
+            yield
+        except NotListed:
+            self.take_back(frame, done)
+            (
+                self.conditions, self.loop, self.blocks, self.merging, self.why_rows,
+                self.repeating, self.varying_from, self.shields, self.uses_whole_event,
+            ) = before  # fmt: skip
+            self.stack, self.frames = stack, frames
+            raise
+
+    @contextmanager
+    def repeated(self) -> Iterator[None]:
+        """Run code that may happen any number of times."""
+        before = self.varying_from
+        if not self.repeating:
+            self.varying_from = self.opaques + 1
+        self.repeating += 1
+        try:
+            yield
+        finally:
+            self.repeating -= 1
+            self.varying_from = before
+
+    @contextmanager
+    def shielded(self) -> Iterator[None]:
+        """Run code around which every exception may be caught."""
+        self.shields += 1
+        try:
+            yield
+        finally:
+            self.shields -= 1
+
+    # --- accesses -------------------------------------------------------------------------
+
+    def read(self, state: State, key: tuple[Tree, ...], node: ast.AST) -> Tree:
+        """Note a read; return what it gives."""
+        order, line = len(self.accesses), getattr(node, "lineno", 0)
+        conditions = tuple(c for c in self.conditions if not has_old(c))
+        self.accesses.append(
+            GetAccess(
+                order=order, handler=self.handler, line=line, guard=all_of(conditions),
+                block=self._block, over=self._over, state=state.name, key=key,
+                repeats=self.repeating > 0, varying_from=self.varying_from,
+                is_shielded=self.shields > 0,
+                in_merge="" if self.merging is None else self.merging.name,
+            )
+        )  # fmt: skip
+        assert isinstance(self.scope.answers, dict)
+        self.scope.answers[order] = ("", state.type)
+        return ReadValue(order, line=line)
+
+    def merge(
+        self, state: State, key: tuple[Tree, ...], kind: MergeKind, args: tuple[Tree, ...],
+        new: Tree | None, node: ast.AST,
+    ) -> None:  # fmt: skip
+        self.accesses.append(
+            MergeAccess(
+                order=len(self.accesses), handler=self.handler, line=getattr(node, "lineno", 0),
+                guard=all_of(self.conditions), block=self._block, over=self._over,
+                state=state.name, key=key, kind=kind, args=args, new=new,
+                repeats=self.repeating > 0, varying_from=self.varying_from,
+                is_shielded=self.shields > 0,
+            )
+        )  # fmt: skip
+
+    def emit(self, name: str, fields: Sequence[tuple[str, Tree]], node: ast.AST) -> None:
+        self.accesses.append(
+            EmitAccess(
+                order=len(self.accesses), handler=self.handler, line=getattr(node, "lineno", 0),
+                guard=all_of(self.conditions), block=self._block, over=self._over,
+                name=name, fields=tuple(fields),
+                repeats=self.repeating > 0, varying_from=self.varying_from,
+                is_shielded=self.shields > 0,
+            )
+        )  # fmt: skip
+
+    def begin_loop(self, over: Tree) -> EventLoop:
+        """Begin a loop over a list of the event; the type of its elements is that of the list's."""
+        dtype = static_type(over, self.scope)
+        if dtype is None or not pa.types.is_list(dtype):
+            raise NotListed("a loop over what is no list of the event", ast.Pass())
+        loop = self.loop = EventLoop(self.blocks, over)
+        self.blocks += 1
+        assert isinstance(self.scope.elements, dict)
+        self.scope.elements[loop.block] = ("", dtype.value_type)
+        return loop
+
+    @property
+    def _block(self) -> int | None:
+        return None if self.loop is None else self.loop.block
+
+    @property
+    def _over(self) -> Tree | None:
+        return None if self.loop is None else self.loop.over
+
+    # --- what code touches ----------------------------------------------------------------
+
+    def touches(self, frame: Frame, nodes: Sequence[ast.AST]) -> Touched:
+        """Return what a part of a function may touch, the functions that stand in it included."""
+        touched = self.reach.of_nodes(nodes, frame.thing, frame.file)
+        for name in {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}:
+            home = frame.binds(name)
+            local = home.variables.get(name) if home is not None else None
+            if isinstance(local, LocalFunction) and local.node not in self.stack:
+                self.stack.append(local.node)
+                touched.include(self.touches(local.frame, [local.node]))
+                self.stack.pop()
+        return touched
+
+    def touches_thing(self, thing: object) -> bool:
+        """Tell whether code that gets hold of a thing could touch states or emit."""
+        return self.reach.has_handles(thing)
+
+
+def shown(node: ast.AST) -> str:
+    """Write some code for messages, shortened."""
+    text = ast.unparse(node)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _all_choices(symbol: Symbol) -> tuple[Symbol, ...]:
+    """Return what a symbol may stand for, each once."""
+    if not isinstance(symbol, Unusable | OneOf):
+        return (symbol,)
+    return tuple(dict.fromkeys(one for part in symbol.choices for one in _all_choices(part)))
+
+
+def _not_data(symbol: Symbol) -> str:
+    match symbol:
+        case TheEvent():
+            return "the event is used as a whole"
+        case Known() | LocalFunction() | BoundMethod():
+            return "a function is used as a value"
+    return "what it stands for depends on the event"

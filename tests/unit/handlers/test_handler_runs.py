@@ -1,0 +1,138 @@
+"""Handlers that run as they are: what each run is given, takes out, and must not do."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+import weir
+from weir.errors import OperatorFailed, RunError
+from weir.handlers.app import App
+from weir.handlers.compiling import compile_app
+
+ROWS = [{"k": k, "j": (k + 1) % 3, "xs": [k], "ts": t} for t, k in enumerate([0, 1, 2, 0, 1, 0])]
+
+
+def small_app() -> tuple[App, Any]:
+    app = App("a")
+    return app, app.events("e", "k BIGINT, j BIGINT, xs LIST(BIGINT), ts BIGINT", vs="ts")
+
+
+def emitted(app: App, cut: int | None = None) -> list[dict[str, Any]]:
+    """Run all handlers as they are; return what they emit as `out`, without the times."""
+    stream = compile_app(app, vectorise=False).emitted["out"]
+    rows = weir.collect(stream, inputs={"e": ROWS}, cut=cut).to_pylist()
+    rows.sort(key=lambda row: row["vs"])
+    return [{name: v for name, v in row.items() if name not in ("vs", "ve")} for row in rows]
+
+
+class Hidden:
+    """A `Hidden` does something where no text of a handler says so."""
+
+    def __init__(self, access: Callable[[], object]) -> None:
+        self.access = access
+
+    def __neg__(self) -> int:
+        self.access()
+        return 1
+
+
+def test_a_failure_stays_though_the_handler_catches_it() -> None:
+    app, e_type = small_app()
+    n = app.state("n", default=0, key="BIGINT")
+    hidden = Hidden(lambda: n.get(1))
+    app.emits("out", "v BIGINT")
+
+    @app.serial
+    @app.on(e_type)
+    def judge(e: Any) -> None:
+        try:
+            v = -hidden
+        except BaseException:
+            v = 0
+        app.emit("out", v=v)
+
+    with pytest.raises(OperatorFailed, match="judge reads n with the key 1 in a way that was not"):
+        emitted(app)
+
+
+@pytest.mark.parametrize("cut", [1, None])
+def test_a_later_run_gets_the_answers_of_live_reads_in_order(cut: int | None) -> None:
+    app, e_type = small_app()
+    n = app.state("n", default=0, key="BIGINT")
+    times = app.state("times", default=-1, key="BIGINT")
+
+    @app.on(e_type)
+    def note(e: Any) -> None:
+        times.set(e.k, e.ts)
+
+    @app.on(e_type)
+    def step(e: Any) -> None:
+        before = n.get(e.k)
+        n.add(e.k, 2)
+        after = n.get(e.k)
+        app.emit("out", before=before, after=after, far=times.get(after % 3))
+
+    assert emitted(app, cut) == [
+        {"before": 0, "after": 2, "far": -1},
+        {"before": 0, "after": 2, "far": -1},
+        {"before": 0, "after": 2, "far": 2},
+        {"before": 2, "after": 4, "far": 1},
+        {"before": 2, "after": 4, "far": 4},
+        {"before": 4, "after": 6, "far": 5},
+    ]
+
+
+def test_answers_are_told_apart_by_their_keys() -> None:
+    app, e_type = small_app()
+    n = app.state("n", default=0, key="BIGINT")
+
+    @app.on(e_type)
+    def count(e: Any) -> None:
+        n.add(e.k, 1)
+
+    @app.on(e_type)
+    def show(e: Any) -> None:
+        app.emit("out", mine=n.get(e.k), other=n.get(e.j))
+
+    assert [(row["mine"], row["other"]) for row in emitted(app)] == [
+        (1, 0), (1, 0), (1, 1), (2, 1), (2, 1), (3, 2),
+    ]  # fmt: skip
+
+
+def test_what_a_handler_does_to_a_list_of_the_event_no_other_sees() -> None:
+    app, e_type = small_app()
+    app.emits("out", "first BIGINT, second BIGINT")
+
+    @app.on(e_type)
+    def one(e: Any) -> None:
+        xs = e.xs
+        xs.append(7)
+        app.emit("out", first=len(xs), second=0)
+
+    @app.on(e_type)
+    def two(e: Any) -> None:
+        app.emit("out", first=0, second=len(e.xs))
+
+    app.serial(one, two)
+    rows = emitted(app)
+    assert {row["first"] for row in rows} == {0, 2}
+    assert {row["second"] for row in rows} == {0, 1}
+
+
+def test_what_changes_outside_of_handlers_ends_the_run() -> None:
+    app, e_type = small_app()
+    seen: list[int] = []
+    hidden = Hidden(partial(operator.iadd, seen, [1]))
+    app.emits("out", "v BIGINT")
+
+    @app.on(e_type)
+    def count(e: Any) -> None:
+        app.emit("out", v=-hidden)
+
+    with pytest.raises(RunError, match=r"changed the variable `hidden` .*, which lives outside"):
+        emitted(app)
