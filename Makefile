@@ -100,7 +100,7 @@ night: $(INSTALLED)  ## all that takes hours: seeds, an adversary, fuzzing, atta
 	@WEIR_NIGHT=1 $(BIN)/python -m pytest -q tests/spark/test_golden_live.py tests/spark/test_large_window.py
 	@WEIR_NIGHT=1 $(BIN)/python -m pytest -q tests/unit/test_wheel.py
 	@WEIR_NIGHT=1 $(BIN)/python -m pytest -q tests/examples
-	@WEIR_NIGHT=1 $(BIN)/python -m pytest -q -n $(WORKERS) tests/replay_oracle
+	@WEIR_NIGHT=1 $(BIN)/python -m pytest -q -n $(WORKERS) tests/replay_oracle tests/python_apps
 	@PYTHONPATH=tests $(BIN)/python -m replay_oracle.offline --seeds 1000
 	@PYTHONPATH=tests $(BIN)/python -m replay_oracle.batches --programs 20
 	@$(MAKE) --no-print-directory conformance fuzz
