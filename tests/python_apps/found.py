@@ -41,6 +41,18 @@ def h0(e):
         s0.add(e.k, stop.value)
         app.emit('o0', f0=stop.value)
 """),
+    ("a loop whose `else` goes on with the loop around it", "same", """
+@app.on(ea)
+def h0(e):
+    for _ in (1, 2):
+        for y in (0,):
+            if e.n % 2:
+                break
+        else:
+            continue
+        s0.add(e.k, 1)
+        app.emit('o0', f0=e.n)
+"""),
     ("a loop over a list of nothing", "same", """
 @app.on(ea)
 def h0(e):

@@ -145,6 +145,8 @@ class PythonLoop(Loop):
             raise TypeError("a merge's function merges")
         if kind != "call":
             value = int(args[0]) if kind == "add" and isinstance(args[0], bool) else args[0]
+            if value is None and kind in ("add", "max", "min"):
+                raise Unfit(f"{kind} of None")
             check_fits(type[5:-1] if kind in ("append", "add_to_set", "top_k") else type, value)
             args = (value, *args[1:])
         elif function is not None:

@@ -312,7 +312,8 @@ def _written_out(run: Execution, frame: Frame, node: ast.For, elements: list[Sym
         left.jumped(after)
         path = after.falls
     left.falls = join_all([*broken, *([path] if path is not None else [])])
-    if left.falls is not None and not (left.returns or len(run.checks) > failures):
+    has_jumped = left.returns or left.breaks or left.continues or len(run.checks) > failures
+    if left.falls is not None and not has_jumped:
         left.falls = Path(before, left.falls.variables)
     return left
 
