@@ -46,6 +46,8 @@ class Access:
     """The state whose merge function it stands in."""
     is_hidden: bool = False
     """Whether no handler has it: it is there for the failures of others."""
+    is_certain: bool = field(default=False, compare=False)
+    """Whether no event gets past it without it: any access of a greater order comes after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from weir.handlers.reach import Reach, resolver
 from weir.handlers.reading import calls, expressions, opaque_code, statements
 from weir.handlers.reading.arguments import CallArguments, bound_arguments, default_values
 from weir.handlers.reading.bindings import bound_names
+from weir.handlers.reading.certain import certain_parts
 from weir.handlers.reading.checks import with_checks
 from weir.handlers.reading.execution import Execution, HandleLost
 from weir.handlers.reading.frames import Exits, Frame, Path
@@ -139,6 +140,7 @@ def _run(run: Execution, function: FunctionType) -> None:
     event = CallArguments((TheEvent(run.event),))
     variables = bound_arguments(node, event, values, function.__name__, frame, node)
     frame.variables = variables
+    run.certain = certain_parts(node)
     run.stack.append(node)
     run.frames.append(frame)
     exits: Exits = run.steps.execute(run, frame, node.body, Path((), variables))

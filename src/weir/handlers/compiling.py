@@ -261,6 +261,10 @@ class _Traits:
     def is_window(self, state: str) -> bool:
         return self.app.states[state].last is not None
 
+    def has_same_keys(self, one: str, other: str) -> bool:
+        keys = self.app.states[one].keys
+        return keys is not None and keys == self.app.states[other].keys
+
 
 def _check_keys_known(flow: Flow, cells: Mapping[str, object]) -> None:
     for unit in flow.units():

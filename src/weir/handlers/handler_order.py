@@ -28,14 +28,14 @@ class PlacedStep:
     """A `PlacedStep` is a step of a unit on the chain of its event type.
 
     `tokens` are numbers that count as answered when it has run: those of an asked step are the
-    parts of the key that it tells. `read` is the read that is answered with that key then.
+    parts of the key that it tells. `reads` are those that are answered with that key then.
     """
 
     step: UnitStep
     tokens: tuple[int, ...]
     needs: frozenset[int]
     """The reads and tokens that must be answered before."""
-    read: GetAccess | None = None
+    reads: tuple[GetAccess, ...] = ()
     key: Key = ()
     """Of a live step: the key that its rows are split by."""
 
@@ -68,7 +68,7 @@ class PlacedUnit:
     @property
     def reads(self) -> tuple[GetAccess, ...]:
         """All reads that are answered before some run, early ones first."""
-        return (*self.early, *(step.read for step in self.steps if step.read is not None))
+        return (*self.early, *(read for step in self.steps for read in step.reads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +164,16 @@ def _placed(plan: UnitPlan, following: int, deferring: Collection[str]) -> Place
         tokens = tuple(range(following, following + count))
         following += count
         key: Key = tuple(map(ReadValue, tokens)) if isinstance(step, AskedStep) else ()
-        read = None
-        if isinstance(step, AskedStep) and step.read is not None:
-            read = _answered(step.read, following, key, deferring)
-            following += 1
+        reads: tuple[GetAccess, ...] = ()
+        if isinstance(step, AskedStep):
+            reads = tuple(
+                _answered(read, following + n, key, deferring) for n, read in enumerate(step.reads)
+            )
+            following += len(reads)
         if isinstance(step, LiveStep):
-            key = step.key if step.key is not None else steps[-1].key
-        steps.append(PlacedStep(step, tokens, needs, read, key))
-        done.append((*tokens, *(() if read is None else (read.order,))))
+            key = step.key if step.key is not None else steps[step.told_by].key
+        steps.append(PlacedStep(step, tokens, needs, reads, key))
+        done.append((*tokens, *(read.order for read in reads)))
     return PlacedUnit(plan, following, early, tuple(steps))
 
 

@@ -493,7 +493,33 @@ def _merge(
             raise runner.unplanned(f"merges into {state}")
         _note(runner, *told[0], key, kind, args)
 
+    if use.merges == "noted" and told:
+        quick = _noted_at_once(runner, *told[0], kind, merge_elsewhere)
+        if quick is not None:
+            return quick
     return _with_names(merge_elsewhere, kind)
+
+
+def _noted_at_once(
+    runner: _Runner, effect: MergeEffect, rows: EffectRows, kind: MergeKind, other: AccessMethod
+) -> AccessMethod | None:
+    """Write a merge of one value by a key of one part that is noted as it is, without the checks
+    that cannot fail; what needs them goes to `other`."""
+    traits = MERGE_TRAITS[kind]
+    label = merge_label(kind)
+    if traits.takes != ("x",) or effect.form != "merge" or label not in effect.kinds:
+        return None
+    if len(rows.columns) != 3 + effect.of_list:  # the key has more parts
+        return None
+    value = "None, x" if traits.of_elements else "x, None" if effect.of_list else "x"
+    lines = [
+        "if type(key) is tuple or here.is_stopped or cursor.merging: return other(key, x)",
+        f"put(key, {label!r}, {value})",
+    ]
+    names: dict[str, object] = {
+        "here": runner.here, "cursor": runner.cursor, "other": other, "put": runner.putter(rows),
+    }  # fmt: skip
+    return _compiled("merge", "key, x", lines, names)  # type: ignore[no-any-return]
 
 
 def _done_and_noted(

@@ -14,6 +14,7 @@ Rules
    failure can wait): then every row asks it, with None for what cannot be computed. Else the unit
    runs up to the read, to tell its key. So it does where an early answer could depend on what the
    unit itself merges before the read.
+   A read with a key that an earlier one tells for sure is answered along with it.
 4. Blocks that a unit uses by one key are one block, and its last live step waits for all its reads,
    where nothing that they need waits for them: then the unit runs once.
 5. A step needs the answers of all reads before its last access; where one of them comes only later,
@@ -74,24 +75,26 @@ class StepNeeds:
 
 @dataclass(frozen=True, slots=True)
 class AskedStep:
-    """An `AskedStep` runs a unit to tell the key of an access: a read that is answered then, or the
-    first access to the states of the live step after it."""
+    """An `AskedStep` runs a unit to tell the key of an access: a read, or the first access to
+    states that are live later. `reads` are answered then, the first of `states` and others that
+    have the same key."""
 
     needs: StepNeeds
     states: tuple[str, ...]
     parts: int
-    read: GetAccess | None = None
+    reads: tuple[GetAccess, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LiveStep:
-    """A `LiveStep` runs a unit where the cells of these states are. `key` is None where the asked
-    step before it tells the key. Steps of one block run in one scan."""
+    """A `LiveStep` runs a unit where the cells of these states are. `key` is None where an asked
+    step tells it, whose number is `told_by`. Steps of one block run in one scan."""
 
     needs: StepNeeds
     states: tuple[str, ...]
     block: int
     key: Key | None
+    told_by: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,9 @@ class StateTraits(Protocol):
 
     def is_window(self, state: str) -> bool:
         """Tell whether the state has `last`."""
+
+    def has_same_keys(self, one: str, other: str) -> bool:
+        """Tell whether the keys of two states are declared with the same types."""
 
 
 def plan_units(
@@ -402,6 +408,8 @@ class _Stop:
     block: int | None = None
     note: str = ""
     """The state whose merges are taken there."""
+    beside: list[GetAccess] = field(default_factory=list)
+    """Reads of other states by the key that it tells."""
 
 
 class _Planning:
@@ -506,11 +514,14 @@ class _Planning:
         return early
 
     def _is_asked_early(self, read: GetAccess, position: int) -> bool:
-        if not _is_early(read, self._unit, self._traits):
-            return False
-        # An early answer must not wait for what this unit merges before the read.
+        return _is_early(read, self._unit, self._traits) and not self._follows_merges(
+            read, position
+        )
+
+    def _follows_merges(self, read: GetAccess, position: int) -> bool:
+        """Tell whether the answer of a read may depend on what this unit merges before it."""
         merged = {a.state for a in self._accesses[:position] if isinstance(a, MergeAccess)}
-        return read.state not in reachable(merged - self._live, self._edges)
+        return read.state in reachable(merged - self._live, self._edges)
 
     # --- steps -------------------------------------------------------------------------------
 
@@ -525,6 +536,10 @@ class _Planning:
             elif isinstance(access, MergeAccess) or self._early_number(access) is not None:
                 continue
             else:
+                beside = self._told_before(asked, access, position)
+                if beside is not None:
+                    beside.beside.append(access)
+                    continue
                 same = (stop for stop in asked if same_key(stop.accesses[0], access))
                 known = next(same, None)
                 stop = _Stop(position, []) if known is None else known
@@ -533,6 +548,21 @@ class _Planning:
             stop.last = position
             stop.accesses.append(access)
         return [*asked, *blocks.values()]
+
+    def _told_before(self, asked: Sequence[_Stop], read: GetAccess, position: int) -> _Stop | None:
+        """Return the stop that tells the key of a read for every event which comes to it, so that
+        the read can be answered there."""
+        if self._traits.can_fail(read.state) or self._follows_merges(read, position):
+            return None
+        for stop in asked:
+            first = stop.accesses[0]
+            if (
+                first.is_certain
+                and same_key(first, read, any_state=True)
+                and self._traits.has_same_keys(first.state, read.state)
+            ):
+                return stop
+        return None
 
     def _early_number(self, read: StateAccess) -> int | None:
         return next((n for n, early in enumerate(self._early) if same_key(read, early)), None)
@@ -566,7 +596,7 @@ class _Planning:
         for number, step in enumerate(self._steps):
             if isinstance(step, LiveStep) and read.state in step.states:
                 return number
-            if isinstance(step, AskedStep) and step.read is not None and same_key(read, step.read):
+            if isinstance(step, AskedStep) and any(same_key(read, told) for told in step.reads):
                 return number
         return None
 
@@ -576,7 +606,11 @@ class _Planning:
         for access in stop.accesses:
             self._check_askable(access)
         needs = self._needs(stop.last, stop.accesses)
-        self._steps.append(AskedStep(needs, (read.state,), len(read.key), read))
+        reads = [read]
+        for other in stop.beside:
+            if not any(same_key(other, one) for one in reads):
+                reads.append(other)
+        self._steps.append(AskedStep(needs, (read.state,), len(read.key), tuple(reads)))
 
     def _check_askable(self, access: StateAccess) -> None:
         if access.in_merge and not access.is_shielded:
@@ -632,13 +666,32 @@ class _Planning:
         assert stop.block is not None
         needs = self._needs(stop.last, stop.accesses)
         key = tuple(map(tried, first.key)) if all(map(_is_of_columns, first.key)) else None
+        told_by = -1
         if key is None:
-            for access in stop.accesses:
-                if access.is_shielded:
-                    self._check_askable(access)
-            self._steps.append(AskedStep(needs, states, len(first.key)))
-            needs |= StepNeeds(steps=frozenset((len(self._steps) - 1,)))
-        self._steps.append(LiveStep(needs, states, stop.block, key))
+            told_by = self._teller(first)
+            if told_by < 0:
+                for access in stop.accesses:
+                    if access.is_shielded:
+                        self._check_askable(access)
+                told_by = len(self._steps)
+                self._steps.append(AskedStep(needs, states, len(first.key)))
+            needs |= StepNeeds(steps=frozenset((told_by,)))
+        self._steps.append(LiveStep(needs, states, stop.block, key, told_by))
+
+    def _teller(self, access: StateAccess) -> int:
+        """Return the step that tells the key of an access for every event which comes to it; -1 if
+        there is none."""
+        for number, step in enumerate(self._steps):
+            if isinstance(step, AskedStep) and step.reads:
+                first = step.reads[0]
+                if (
+                    first.is_certain
+                    and same_key(first, access, any_state=True)
+                    and self._accesses.index(first) < self._accesses.index(access)
+                    and self._traits.has_same_keys(first.state, access.state)
+                ):
+                    return number
+        return -1
 
     def _notes(self, waits: Edges) -> list[_Stop]:
         """Return the states whose merges must be known before all reads of the unit are answered:

@@ -223,7 +223,7 @@ def _use(run: UnitRun, state: str) -> StateUse:
         )
     has_reads = any(isinstance(a, GetAccess) for a in accesses)
     has_merges = any(isinstance(a, MergeAccess) for a in accesses)
-    if isinstance(step, AskedStep) and state in step.states and step.read is None:
+    if isinstance(step, AskedStep) and state in step.states and not step.reads:
         reads = merges = "asked"
     elif live_at is not None:
         reads = "recorded" if _needs_step(run, live_at) else "later"

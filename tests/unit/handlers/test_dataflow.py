@@ -228,8 +228,9 @@ def test_a_read_of_what_the_unit_merges_before_is_not_early() -> None:
     assert unit.early == ()
     note, ask, last = unit.steps
     assert (note.step.state, ask.step.states) == ("s", ("s",))  # type: ignore[union-attr]
-    assert ask.read is not None and unit.note_order("s") < ask.read.order < unit.place
-    assert ask.read.order in last.needs
+    (read,) = ask.reads
+    assert unit.note_order("s") < read.order < unit.place
+    assert read.order in last.needs
 
 
 # --- refusals --------------------------------------------------------------------------------

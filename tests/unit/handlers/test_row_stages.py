@@ -14,9 +14,9 @@ import weir
 app = weir.App("a")
 a = app.events("a", "k BIGINT, j BIGINT, ts BIGINT", vs="ts")
 b = app.events("b", "k BIGINT, j BIGINT, ts BIGINT", vs="ts")
-s = app.state("s", default=0)
-t = app.state("t", default=0)
-u = app.state("u", default=0)
+s = app.state("s", default=0, key="BIGINT")
+t = app.state("t", default=0, key="BIGINT")
+u = app.state("u", default=0, key="BIGINT")
 app.emits("o", "n BIGINT")
 """
 TWO_BLOCKS = """
@@ -79,6 +79,26 @@ def h(e):
 """
 
 
+ONE_TOLD_KEY = """
+def told(e):
+    return [1, 2, 3].pop(e.k % 3)
+
+@app.on(b)
+def g(e):
+    t.add(e.j, 1)
+    u.add(e.j, 1)
+
+@app.on(a)
+def f(e):
+    key = told(e)
+    n = t.get(key)
+    if n > 1:
+        s.set(key, s.get(key) + n)
+        app.emit("o", n=u.get(key))
+"""
+MAY_BE_SKIPPED = ONE_TOLD_KEY.replace("n = t.get(key)", "n = t.get(key) if e.j else 2")
+
+
 @pytest.mark.parametrize(
     ("code", "runs"),
     [
@@ -89,6 +109,8 @@ def h(e):
             MERGED_BESIDE, {"f": 2, "g": 1, "h": 1}, id="nor if another merges one beside"
         ),
         pytest.param(DEPENDS, {"f": 2, "g": 1}, id="nor if what it reads depends on it"),
+        pytest.param(ONE_TOLD_KEY, {"f": 2, "g": 1}, id="a key is told once"),
+        pytest.param(MAY_BE_SKIPPED, {"f": 5, "g": 1}, id="not if some events do not tell it"),
     ],
 )
 def test_runs(tmp_path: Path, code: str, runs: dict[str, int]) -> None:

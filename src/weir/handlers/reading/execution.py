@@ -172,6 +172,8 @@ class Execution:
     shields: int = 0
     """How much code around may catch every exception."""
     uses_whole_event: bool = False
+    certain: frozenset[ast.AST] = frozenset()
+    """The parts of the handler that every event passes which gets beyond them."""
     scope: Scope = field(init=False)
     """The types of what trees are made of."""
 
@@ -310,7 +312,7 @@ class Execution:
                 order=order, handler=self.handler, line=line, guard=all_of(conditions),
                 block=self._block, over=self._over, state=state.name, key=key,
                 repeats=self.repeating > 0, varying_from=self.varying_from,
-                is_shielded=self.shields > 0,
+                is_shielded=self.shields > 0, is_certain=node in self.certain,
                 in_merge="" if self.merging is None else self.merging.name,
             )
         )  # fmt: skip
