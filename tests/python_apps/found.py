@@ -53,6 +53,17 @@ def h0(e):
         s0.add(e.k, 1)
         app.emit('o0', f0=e.n)
 """),
+    ("a merge whose function reads the cell, which has ended", "same", """
+s1 = app.state('s1', default=1, type='BIGINT', key='STRING', expires=2)
+def held(k):
+    return s1.get(k)
+@app.on(ea)
+def h0(e):
+    if e.n % 3 == 0:
+        s1.merge('a', lambda old: held('a'))
+        s1.add('a', e.n + 1)
+        app.emit('o0', f0=s1.get('a'))
+"""),
     ("a loop over a list of nothing", "same", """
 @app.on(ea)
 def h0(e):

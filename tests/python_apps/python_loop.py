@@ -13,6 +13,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from python_apps.apps import Touches
 from replay_oracle.accesses_found import Touched
@@ -92,6 +93,8 @@ class PythonLoop(Loop):
         self._touches, self._order = touches, order
         self.emit_types = _emit_types(source)
         self.failure: Failure | None = None
+        self.later_failures: list[AppFailed] = []
+        """What the other handlers of the event that failed would have failed with."""
         self.taken = 0
         super().__init__("")
         self._execute(source)
@@ -114,17 +117,16 @@ class PythonLoop(Loop):
         orders = {kind.name: self.in_handler_order(kind.name) for kind in self.kinds}
         for kind, row in events:
             self.taken += 1
-            for handler in orders[kind.name]:
+            for number, handler in enumerate(orders[kind.name]):
                 self.event = _event(kind, row)
                 try:
                     handler.function(self.event)
                 except Exception as error:
-                    text = (
-                        f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-                    )
                     event = vars(Event(kind, row))
                     unfit = isinstance(error, Unfit | OverflowError)
+                    text = _text_of(error)
                     self.failure = Failure(handler.name, event, None if unfit else text)
+                    self._try_others(kind, row, orders[kind.name][number + 1 :])
                     raise AppFailed(text, handler.name, event) from error
         end = max((row["ts"] for _, row in events), default=0)
         try:
@@ -132,6 +134,15 @@ class PythonLoop(Loop):
         except Exception as error:
             raise AppFailed(f"final state: {error}") from error
         return self.answer
+
+    def _try_others(self, kind: Any, row: Row, handlers: Sequence[Handler]) -> None:
+        for handler in handlers:
+            self.event = _event(kind, row)
+            try:
+                handler.function(self.event)
+            except Exception as error:
+                event = vars(Event(kind, row))
+                self.later_failures.append(AppFailed(_text_of(error), handler.name, event))
 
     def read(self, name: str, key: object) -> object:
         return copied(super().read(name, key))
@@ -159,6 +170,10 @@ class PythonLoop(Loop):
         for field, type in self.emit_types[name].items():
             check_fits(type, fields[field])
         super().emit(name, fields)
+
+
+def _text_of(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _checked(function: Callable[[object], object], type: str) -> Callable[[object], object]:

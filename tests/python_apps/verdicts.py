@@ -176,6 +176,8 @@ def _judged(drawn: DrawnApp, way: RunWay, folder: Path) -> Verdict:
             if failed is None:
                 return verdict("went on", str(error))
             alike = error.is_like(failed) and _says_why(loop, failed, ways)
+            # Handlers of one event may run at the same time: that of another may be found first.
+            alike = alike or any(other.is_like(failed) for other in loop.later_failures)
             return verdict("same", failed=True) if alike else verdict(
                 "other failure",
                 f"wanted the failure {error}, in {error.handler} on {error.event}\ncame {failed}",

@@ -8,6 +8,8 @@ Rules
    it is ever assigned.
 3. What is called in a way that cannot be followed (an object's `__call__`, a result of a library)
    may read and write the states that it is given.
+4. The methods of a class inside of the function may be called by anybody. What such a class or its
+   objects are given may be read and written.
 
 A text is walked until nothing is found any more that was looked for too early: what a variable or
 a function's result stands for only grows.
@@ -63,9 +65,6 @@ def state_uses(function: FunctionType, reach: Reach) -> StateUses:
         walk.again = False
         walk.mention(function)
         walk.new_round()
-    if walk.has_class:
-        touched = reach.of_function(function)
-        return StateUses(frozenset(touched.reads), frozenset(touched.writes))
     return StateUses(frozenset(walk.reads), frozenset(walk.writes))
 
 
@@ -77,8 +76,10 @@ class _UseWalk:
         """Whether something was found that was looked for before."""
         self.reads: set[str] = set()
         self.writes: set[str] = set()
-        self.has_class = False
+        self._has_class = False
         """Whether a class is defined, whose objects are not followed."""
+        self._classes = 0
+        """How many classes are being walked."""
         self._reach = reach
         self._places: dict[object, NamePlace] = {}
         self._walked: set[NamePlace] = set()
@@ -176,7 +177,7 @@ class _UseWalk:
                     held = either(held, *self._results(place, called, given, decorator))
                 self._set(place, node.name, held)
             case ast.ClassDef():
-                self.has_class = True
+                self._class(place, node)
             case ast.Return(value=ast.expr() as value):
                 self._hold(place, _RESULT, self._value(place, value))
             case ast.Assign(targets=targets, value=value):
@@ -202,6 +203,23 @@ class _UseWalk:
             case _:
                 self._statements(place, ast.iter_child_nodes(node))
 
+    def _class(self, place: NamePlace, node: ast.ClassDef) -> None:
+        self._has_class = True
+        self._classes += 1
+        new = NamePlace(assigned_names(node.body), place.resolve, place)
+        inside_class = self._places.setdefault((place, node), new)
+        for part in (*node.decorator_list, *node.bases, *(k.value for k in node.keywords)):
+            self._use_all(self._value(place, part))
+        for statement in node.body:
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                for decorator in statement.decorator_list:
+                    self._value(inside_class, decorator)
+                self._inner(place, statement)  # it does not see the names of its class
+            else:
+                self._statement(inside_class, statement)
+        self._use_all(either(*inside_class.held.values()))
+        self._classes -= 1
+
     def _bind(self, place: NamePlace, target: ast.expr, value: ast.expr) -> None:
         """Assign a value; one that is written out part by part."""
         match target, value:
@@ -225,6 +243,8 @@ class _UseWalk:
                 self._assign(place, one, made_of(held))
             case ast.Subscript(value=of) | ast.Attribute(value=of):
                 self._put_into(place, of, held)
+                if self._classes:
+                    self._use_all(held)
 
     def _put_into(self, place: NamePlace, node: ast.expr, held: Held) -> None:
         """Note that something lies in a value now, if that has a name."""
@@ -316,6 +336,8 @@ class _UseWalk:
             is_field = has_field(of, node.func.attr)
             if (of.parts and not is_field) or not callee.things:  # a method of data, as list.append
                 self._put_into(place, node.func.value, given.all())
+                if self._has_class:
+                    self._use_all(given.all())
                 results += [of.taken_out(), self._handed_over(place, given, node)]
             return either(*results)
         callee = self._value(place, node.func)

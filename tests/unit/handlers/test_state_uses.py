@@ -166,6 +166,12 @@ USES = [
     ("DERIVED[0].get(1)", "sums/-"),
     ("DERIVED.state.add(1, 1)", "-/sums"),
     ("class Own:\n    def get(self):\n        return sums.get(1)\nOwn()", "sums/-"),
+    ("class Own:\n    pass\n(sums if e.a else sums).get(1)", "sums/-"),
+    ("class Own:\n    pass\n(lambda s: s.add(1, 1))(sums)", "-/sums"),
+    ("class Own:\n    held = sums\nOwn.held.get(1)", "sums/sums"),
+    ("class Own:\n    def __init__(self, s):\n        self.s = s\nOwn(sums).s.get(1)", "sums/sums"),
+    ("class Own:\n    def put(self, s):\n        s.add(1, 1)\nOwn().put(sums)", "sums/sums"),
+    ("class Own:\n    def put(self):\n        self.s = sums\nOwn().put()", "sums/sums"),
     ("many.append(e.a, len(e.xs))\napp.emit('x', n=e.s.upper())", "-/many"),
 ]
 

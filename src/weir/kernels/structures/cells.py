@@ -133,15 +133,15 @@ class CellTable:
             self._leave(key, self.pasts[key], time)
             return
         old = self.values.get(key, self.default)
-        if self.timed:
-            if self._expires is not None and self._has_ended(key, time):
-                old = self.default
-            self.times[key] = time
+        if self._expires is not None and self._has_ended(key, time):
+            old = self.default
         if kind in _OF_ELEMENTS and old is not None:
             self._grow(key, old, kind, args)
-            return
-        self._members.pop(key, None)
-        self.values[key] = self._merged(old, kind, args, function)
+        else:
+            self._members.pop(key, None)
+            self.values[key] = self._merged(old, kind, args, function)
+        if self.timed:  # last: a merge's function may read the cell as it was
+            self.times[key] = time
 
     def _grow(self, key: Hashable, old: list[Any], kind: MergeKind, args: tuple[Any, ...]) -> None:
         """Put an element into the list of a cell, in place."""
