@@ -29,8 +29,8 @@ from pyspark.sql import SparkSession
 from weir.events.batch import Batch
 from weir.job.status import JobStatus
 from weir.script.program import parse_program
-from weir.spark.live.hosts import live_master
-from weir.spark.live.prepare import prepare_live
+from weir.spark.live.host_tasks import live_master
+from weir.spark.live.job_setup import prepare_live
 from weir.spark.live.settings import LiveSettings
 from weir.spark.session import make_session
 

@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 
 from weir.job.settings import HostSettings
 from weir.job.status import JobStatus
-from weir.spark.live.hosts import live_master
+from weir.spark.live.host_tasks import live_master
 from weir.spark.live.settings import LiveSettings
 from weir.spark.session import make_session
 

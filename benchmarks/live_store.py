@@ -16,11 +16,11 @@ import tempfile
 import time
 
 from weir.files.object_store import ObjectStore
-from weir.job.records import last_record
+from weir.job.record_reader import last_record
 from weir.job.status import JobStatus
 from weir.script.program import parse_program
-from weir.spark.live.hosts import live_master
-from weir.spark.live.prepare import prepare_live
+from weir.spark.live.host_tasks import live_master
+from weir.spark.live.job_setup import prepare_live
 from weir.spark.live.settings import LiveSettings
 from weir.spark.session import make_session
 

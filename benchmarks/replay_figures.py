@@ -38,7 +38,7 @@ from replay_micro import spam_by_micro_batches
 from replay_peers import python_loop
 from replay_weir import APPS, ready, replay
 
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -26,7 +26,7 @@ from replay_measure import PAGE
 from replay_weir import APPS, replay
 
 import weir
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
 
 EVERY = 0.05
 

@@ -31,8 +31,8 @@ import pyarrow.parquet as pq
 from replay_rows_loop import App, run_plainly
 
 from weir.events.batch import Batch
-from weir.handlers.compiling import compile_app
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import compile_app
 from weir.local.runner import LocalRun
 from weir.runtime.outputs import output_schema
 from weir.runtime.partitions import open_partitions

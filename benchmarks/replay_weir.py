@@ -20,8 +20,8 @@ from pathlib import Path
 
 from replay_measure import measured
 
-from weir.handlers.app import App
-from weir.handlers.loading import load_app
+from weir.handlers.api.app import App
+from weir.handlers.api.app_file import load_app
 from weir.spark.session import make_session
 
 ROOT = Path(__file__).parents[1]

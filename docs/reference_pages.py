@@ -16,7 +16,7 @@ from pathlib import Path
 
 import weir
 import weir.errors
-from weir.handlers.declarations import State
+from weir.handlers.api.declarations import State
 from weir.plan.stream import Selection
 from weir.plan.terms import Term
 

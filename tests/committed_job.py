@@ -10,8 +10,8 @@ import pyarrow as pa
 from weir.events.batch import Batch
 from weir.events.types import BIGINT
 from weir.files.object_store import ObjectStore
-from weir.job.commits import Commit, encode_part
-from weir.job.job_record import Decisions, JobRecord, encode_job, output_record
+from weir.job.commit_log import Commit, encode_part
+from weir.job.job_identity import Decisions, JobRecord, encode_job, output_record
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.plan.plan_fingerprint import PlanFingerprint

@@ -15,10 +15,10 @@ from typing import Any
 import weir
 from replay_oracle.differences import How, Verdict, judge
 from replay_oracle.programs import Case
-from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
-from weir.handlers.declared_types import frozen
-from weir.handlers.running import event_class, running_with
-from weir.handlers.values import (
+from weir.handlers.api.declared_types import frozen
+from weir.handlers.runs.running_event import event_class, running_with
+from weir.handlers.trees.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.trees.values import (
     Attribute,
     Const,
     Element,

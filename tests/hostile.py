@@ -18,11 +18,11 @@ from weir import cli
 from weir.events.batch import Batch
 from weir.events.types import STRING
 from weir.files.object_store import ObjectStore
-from weir.job.commits import Commit, encode_part
-from weir.job.drawn_plan import DrawnOperator, DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex
+from weir.job.commit_log import Commit, encode_part
 from weir.job.history import History, Sample
-from weir.job.job_record import Decisions, JobRecord, encode_job, output_record
+from weir.job.job_identity import Decisions, JobRecord, encode_job, output_record
 from weir.job.ledger import Ledger
+from weir.job.plan_drawing import DrawnOperator, DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex
 from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus, story_key
 from weir.job.story import StoryLine
 from weir.plan.plan_fingerprint import PlanFingerprint
@@ -39,7 +39,7 @@ EVIL = "e\x1b[31m[/x]\x1b]0;title\x07\x9b2J\x7f\x08\r\u202e\u2066[bold]é日"
 EVIL_FILE = EVIL.replace("/", "").replace("[", "")
 """Such a name for a file, which is no pattern."""
 
-# Written apart from `printable.py`: what no terminal may be sent.
+# Written apart from `wording.py`: what no terminal may be sent.
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from weir.files.object_store import ObjectStore
-from weir.job.drawn_plan import draw_plan
 from weir.job.history import HistoryKeeper
-from weir.job.job_record import Decisions, JobRecord, encode_job, output_record
+from weir.job.job_identity import Decisions, JobRecord, encode_job, output_record
+from weir.job.plan_drawing import draw_plan
 from weir.job.settings import HostSettings, ManagerSettings
 from weir.job.status import STATUS, status_of, story_key
 from weir.plan.plan_fingerprint import plan_fingerprint
@@ -22,7 +22,7 @@ from weir.plan.strategy import NamedStrategy
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import HISTORY, JOB, PLAN
 from weir.reliable.strategies import make_strategy
-from weir.runtime.instances import InstanceMaker
+from weir.runtime.instance_factory import InstanceMaker
 from weir.runtime.outputs import output_schema
 from weir.runtime.partitions import open_partitions
 from weir.runtime.topology import make_topology

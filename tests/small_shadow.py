@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from weir.handlers.loading import load_app
-from weir.ingress.memory import MemoryPartition
+from weir.handlers.api.app_file import load_app
+from weir.ingress.memory_partitions import MemoryPartition
 from weir.replay.app_programs import app_program
 from weir.shadow.app_shadow import AppShadow, app_shadow
 

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
         SnapshotCorrupt,
         WeirError,
     )
-    from weir.files.given_rows import from_rows
-    from weir.handlers.app import App
-    from weir.job.committed import Committed, read_committed
+    from weir.files.memory_rows import from_rows
+    from weir.handlers.api.app import App
+    from weir.job.output_reader import Committed, read_committed
     from weir.local.run import collect, run
-    from weir.plan.decorators import aggregate, operator, udf
     from weir.plan.sources import stream
     from weir.plan.stream import Stream
     from weir.plan.terms import call, case, col, count, explode, expr, lit
+    from weir.plan.usercode.decorators import aggregate, operator, udf
     from weir.plan.windows import count_window, hopping, session, snapshot, tumbling
     from weir.runtime.reports import Progress, RunReport
     from weir.script.program import parse_program
@@ -99,11 +99,11 @@ _HOMES = {
         "DeterminismViolation", "InputError", "OperatorFailed", "PlanError", "PlanWarning",
         "ReplayDiffers", "RunError", "ScriptError", "SnapshotCorrupt", "WeirError",
     ),
-    "weir.files.given_rows": ("from_rows",),
-    "weir.handlers.app": ("App",),
-    "weir.job.committed": ("Committed", "read_committed"),
+    "weir.files.memory_rows": ("from_rows",),
+    "weir.handlers.api.app": ("App",),
+    "weir.job.output_reader": ("Committed", "read_committed"),
     "weir.local.run": ("collect", "run"),
-    "weir.plan.decorators": ("aggregate", "operator", "udf"),
+    "weir.plan.usercode.decorators": ("aggregate", "operator", "udf"),
     "weir.plan.sources": ("stream",),
     "weir.plan.stream": ("Stream",),
     "weir.plan.terms": ("call", "case", "col", "count", "explode", "expr", "lit"),
@@ -130,16 +130,16 @@ def _loaded(home: str, name: str) -> Callable[..., object]:
 
 for _name, _home, _function in (
     ("to_spark", "weir.spark.offline.frames", "to_spark"),
-    ("app_emitted", "weir.handlers.compiling", "app_emitted"),
-    ("app_replay", "weir.replay.replaying", "replay_app"),
+    ("app_emitted", "weir.handlers.planning.app_compiler", "app_emitted"),
+    ("app_replay", "weir.replay.app_replay", "replay_app"),
     ("app_program", "weir.replay.app_programs", "app_program"),
     ("expression", "weir.script.fragments", "read_expression"),
-    ("rows_path", "weir.files.given_rows", "rows_path"),
+    ("rows_path", "weir.files.memory_rows", "rows_path"),
     ("collect", "weir.local.run", "collect"),
-    ("head", "weir.local.showing", "head"),
-    ("show", "weir.local.showing", "show"),
-    ("explain", "weir.local.showing", "explain_stream"),
-    ("html", "weir.local.showing", "html_of"),
+    ("head", "weir.local.stream_display", "head"),
+    ("show", "weir.local.stream_display", "show"),
+    ("explain", "weir.local.stream_display", "explain_stream"),
+    ("html", "weir.local.stream_display", "html_of"),
 ):
     provide(_name, _loaded(_home, _function))
 
@@ -158,7 +158,7 @@ def _unknown(name: str) -> AttributeError | ImportError:
     # `from weir import cli` asks here before it looks for a module.
     if name.isidentifier() and find_spec(f"weir.{name}") is not None:
         return AttributeError(f"module 'weir' has no attribute '{name}': write import weir.{name}")
-    from weir.plan.python_habits import MODULE_HABITS, functions_as_habits, no_attribute
+    from weir.plan.advice.python_habits import MODULE_HABITS, functions_as_habits, no_attribute
 
     found = no_attribute("weir", name, {**functions_as_habits(name), **MODULE_HABITS}, __all__)
     if sys._getframe(2).f_code.co_name == "_handle_fromlist":  # `from weir import when`

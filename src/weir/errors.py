@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
-from weir.events.printable import visible
+from weir.wording import visible
 
 SHOWN_BEFORE = 100
 """Characters of a line that are shown before the position of an error, and about as many after."""

@@ -21,7 +21,7 @@ from attack.attacks import attack
 from commands import END_LIMIT, finished, wait_for, weir_run
 from hostile import EVIL, EVIL_FILE, harm_in, hostile_folder
 from weir.files.object_store import ObjectStore
-from weir.job.commits import decode_commit
+from weir.job.commit_log import decode_commit
 from weir.job.status import JobStatus, read_story
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import commit_key, part_key

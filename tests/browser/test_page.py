@@ -13,13 +13,13 @@ from playwright.sync_api import Route
 from browser.conftest import WatchedPage
 from hostile import hostile_folder
 from simulated_store import EVIL, SimulatedStore
-from weir.events.printable import printable
 from weir.files.object_store import ObjectStore
 from weir.job.history import History
 from weir.page.document import report_page
 from weir.page.server import serving
 from weir.page.view import ViewReader
 from weir.reliable.keys import PLAN
+from weir.wording import printable
 
 pytestmark = pytest.mark.xdist_group("browser")
 

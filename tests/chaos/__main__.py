@@ -2,10 +2,10 @@
 
     python -m chaos [--kills 30] [--seed 1] [--master URL] [--strategy TEXT] [--keep]
 
-A job of several stages (`job.py`) runs on Spark while another process writes what it reads. Hosts,
-executors and the driver are killed (`kills.py`); then the input ends. The files must be those of
-the local runner byte for byte, and nothing may be left of drivers that were killed. Exit code 1
-when they are not, or when the job hangs or fails; its folder is then kept.
+A job of several stages (`live_run.py`) runs on Spark while another process writes what it reads.
+Hosts, executors and the driver are killed (`kills.py`); then the input ends. The files must be
+those of the local runner byte for byte, and nothing may be left of drivers that were killed. Exit
+code 1 when they are not, or when the job hangs or fails; its folder is then kept.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from cluster.cluster import Cluster, cluster, environment
 from cluster.machines import Machine
 from cluster.s3_server import SECRET, Onlooker, S3Server
 from cluster.waiting import LIMIT, POLL, busiest, wait_for
-from weir.job.commits import decode_commit, decode_part
+from weir.job.commit_log import decode_commit, decode_part
 from weir.job.status import JobStatus
 from weir.job.story import StoryLine
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from weir.files.object_store import existing_store
-from weir.job.committed import OutputReader
+from weir.job.output_reader import OutputReader
 from weir.plan.durations import UNITS
 
 OUTPUT = "Pairs"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from weir.job.records import last_record
+from weir.job.record_reader import last_record
 from weir.job.signals import EndJob
 from weir.runtime.topology import vertex_name
 from weir.simulator.faults import Faults, Poison

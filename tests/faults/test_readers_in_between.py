@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from weir.job.commits import read_part
-from weir.job.committed import commits
+from weir.job.commit_log import read_part
+from weir.job.output_reader import commits
 from weir.reliable.digest import Digest, digest
 from weir.simulator import world as simulator
 from weir.simulator.simulate import run_seed

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from property.replaying import JOINS, STATEFUL, random_inputs, random_program
-from weir.ingress.memory import MemoryPartition
+from weir.ingress.memory_partitions import MemoryPartition
 from weir.plan.strategy import NamedStrategy
 from weir.simulator.faults import Faults
 from weir.simulator.processes import When

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from weir.conform.cases import case_partitions, case_program, read_cases
-from weir.ingress.memory import MemoryPartition
-from weir.job.records import last_record
+from weir.ingress.memory_partitions import MemoryPartition
+from weir.job.record_reader import last_record
 from weir.job.signals import EndJob
 from weir.script.program import parse_program
 from weir.simulator.faults import KINDS, Faults

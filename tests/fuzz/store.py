@@ -19,12 +19,12 @@ from weir.errors import SnapshotCorrupt
 from weir.files.sidecar import Sidecar, read_sidecar, sidecar_schema, write_sidecar
 from weir.ingress.ingress_log import IngressLog, first_record
 from weir.ingress.source_signals import IngressRecord
-from weir.job.commits import Commit, decode_commit, decode_part, encode_part
-from weir.job.drawn_plan import draw_plan, read_plan
+from weir.job.commit_log import Commit, decode_commit, decode_part, encode_part
 from weir.job.history import History, Sample, read_history
-from weir.job.job_record import Decisions, JobRecord, OutputRecord, encode_job, read_job
+from weir.job.job_identity import Decisions, JobRecord, OutputRecord, encode_job, read_job
 from weir.job.ledger import Ledger, decode_ledger
-from weir.job.records import encode_hint, last_record, read_hint
+from weir.job.plan_drawing import draw_plan, read_plan
+from weir.job.record_reader import encode_hint, last_record, read_hint
 from weir.job.status import STATUS, read_status, read_story, story_key
 from weir.job.story import StoryLine
 from weir.plan.plan_fingerprint import PlanFingerprint, PlanPart

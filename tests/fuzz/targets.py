@@ -20,6 +20,7 @@ from machine.jobs import checkpoint, make, order, report, segment, stored, topol
 from property.test_script_fuzz import PROGRAMS, STREAMS, outcome
 from weir.errors import RunError, WeirError
 from weir.events.batch import Batch
+from weir.job.garbage_sweep import EPOCH_BITS
 from weir.job.host import Host
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
@@ -28,7 +29,6 @@ from weir.job.poison import Death, Step
 from weir.job.settings import HostSettings, ManagerSettings
 from weir.job.signals import OrdersArrived, Prepares, Put, Reported
 from weir.job.status import status_of
-from weir.job.sweeping import EPOCH_BITS
 from weir.reliable.codec import record_of
 from weir.reliable.cursor import Cursor
 from weir.reliable.digest import digest
@@ -36,7 +36,7 @@ from weir.reliable.keys import ingress_key
 from weir.reliable.objects import SEAL, ObjectRef
 from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
-from weir.spark.live.peers import (
+from weir.spark.live.message_checks import (
     EntryNumber,
     Wanted,
     read_entry,

@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from weir.local.files import run_files
+from weir.local.file_run import run_files
 from weir.plan.operators import FinalState, Node, Recovery
 from weir.plan.program import Program
 from weir.plan.rewrites.rewrite import rewrite

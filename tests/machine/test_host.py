@@ -22,7 +22,7 @@ from machine.jobs import (
 )
 from weir.errors import RunError
 from weir.events.batch import OPEN, concat_batches
-from weir.job.commits import Commit, decode_commit
+from weir.job.commit_log import Commit, decode_commit
 from weir.job.host import Host
 from weir.job.messages import Checkpoint, Orders, ServedBy, VertexOrder
 from weir.job.poison import Death, MemoryNotes, Phase, Step

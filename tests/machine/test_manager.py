@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from machine.jobs import checkpoint, commit, report, segment, stored, topology
-from weir.job.commits import Commit
+from weir.job.commit_log import Commit
+from weir.job.garbage_sweep import EPOCH_BITS
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.manager import Manager
 from weir.job.messages import Orders, Preparing, VertexReport
-from weir.job.record_keeper import TAKEN_OVER
-from weir.job.records import encode_hint
+from weir.job.record_reader import encode_hint
+from weir.job.record_writer import TAKEN_OVER
 from weir.job.settings import ManagerSettings
 from weir.job.signals import (
     Answer,
@@ -33,7 +34,6 @@ from weir.job.signals import (
     Unstored,
 )
 from weir.job.status import VertexStatus, status_of
-from weir.job.sweeping import EPOCH_BITS
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import (
     LATEST_RECORD,

@@ -5,9 +5,9 @@ import pytest
 
 from machine.jobs import commit, rows
 from weir.errors import PlanError, RunError, SnapshotCorrupt
-from weir.job.commits import Commit, decode_part, encode_part
+from weir.job.commit_log import Commit, decode_part, encode_part
 from weir.job.ledger import Ledger
-from weir.job.records import (
+from weir.job.record_reader import (
     TRIES,
     encode_hint,
     known_record,
@@ -15,8 +15,8 @@ from weir.job.records import (
     sweep,
     take_over,
 )
-from weir.job.requests import Requests
 from weir.job.signals import Get, Put
+from weir.job.store_requests import Requests
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.plan.strategy import parse_strategy

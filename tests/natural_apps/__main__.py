@@ -20,8 +20,8 @@ from pathlib import Path
 from natural_apps.natural_cases import app_files, natural_app
 from replay_examples.cases import CASES, rows_of
 from weir.errors import WeirError
-from weir.handlers.compiling import Compiled, compile_app
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import Compiled, compile_app
 from weir.plan.stages import cut_stages
 from weir.runtime.programs import program_of
 

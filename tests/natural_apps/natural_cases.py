@@ -19,7 +19,7 @@ from weir.events.batch import Batch
 from weir.local.runner import LocalRun
 from weir.runtime.outputs import output_schema
 from weir.testing import batch_rows
-from weir.testing.running import memory_partitions
+from weir.testing.memory_runs import memory_partitions
 
 FOLDER = Path(__file__).parent
 EXAMPLES = FOLDER.parents[1] / "examples" / "replay"

@@ -12,7 +12,7 @@ import pyarrow as pa
 from oracle.functions import STRICT, convert, fitting
 from oracle.rows import OPEN, Row, value_key
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall
-from weir.plan.user_code import ScalarFunction
+from weir.plan.usercode.functions import ScalarFunction
 
 Scope = Mapping[str, object]
 

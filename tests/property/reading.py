@@ -13,10 +13,10 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from weir.events.batch import ticks
-from weir.events.text import parse_timestamps
 from weir.events.types import BIGINT, STRING
+from weir.events.value_text import parse_timestamps
 from weir.files.chunks import Chunk, DataFile
-from weir.files.nesting import MAX_NESTING
+from weir.files.json_nesting import MAX_NESTING
 
 COLUMNS = (("vs", BIGINT), ("s", STRING))
 Said = tuple[object, ...]

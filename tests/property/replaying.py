@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from weir.ingress.memory import MemoryPartition
+from weir.ingress.memory_partitions import MemoryPartition
 from weir.local.runner import LocalRun
 from weir.plan.horizon import Horizon, horizons
 from weir.plan.program import Program

@@ -18,9 +18,9 @@ from unit.handlers.test_columns_like_python import (
     both_ways,
     typed,
 )
-from weir.handlers.columns import truth_of, why_row_by_row
-from weir.handlers.patterns import ascii_pattern
-from weir.handlers.scope import NotAColumn
+from weir.handlers.columns.column_values import truth_of, why_row_by_row
+from weir.handlers.columns.patterns import ascii_pattern
+from weir.handlers.trees.scope import NotAColumn
 from weir.kernels.expressions.evaluator import compile_expression
 
 SEEDS = 3000 if "WEIR_NIGHT" in os.environ else 60

@@ -23,8 +23,8 @@ from property.mutations import mutated
 from property.reading import Said, read_as, said_by, slow_csv, slow_json, slow_records
 from weir.errors import InputError
 from weir.files.csv import CsvFile
-from weir.files.framing import Block, Framer
 from weir.files.jsonl import JsonLines
+from weir.files.record_frames import Block, Framer
 
 EXECUTIONS = int(os.environ.get("WEIR_FUZZ", "0"))
 LIMITS = (20, 60, 1 << 20)

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.plan.decorators import aggregate, operator, udf
+from weir.plan.usercode.decorators import aggregate, operator, udf
 
 
 @udf(args=("BIGINT",), result="BIGINT")

@@ -20,18 +20,18 @@ from replay_oracle.loop import AppFailed, Comparable, Logs, comparable_answer
 from replay_oracle.numbering import numbered as with_numbers
 from weir.errors import PlanError, RunError, ScriptError, WeirError
 from weir.events.batch import Batch
-from weir.handlers.accesses import EmitAccess, GetAccess, MergeAccess
-from weir.handlers.compiling import Compiled, compile_app
-from weir.handlers.dataflow import Flow
-from weir.handlers.loading import load_app
-from weir.handlers.trees import walk_tree
-from weir.handlers.values import ReadValue, Tree
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import Compiled, compile_app
+from weir.handlers.planning.dataflow import Flow
+from weir.handlers.trees.accesses import EmitAccess, GetAccess, MergeAccess
+from weir.handlers.trees.tree_walks import walk_tree
+from weir.handlers.trees.values import ReadValue, Tree
 from weir.local.runner import LocalRun
 from weir.plan.states import UnplannedAccess
 from weir.runtime.outputs import output_schema
 from weir.runtime.programs import program_of
 from weir.testing import batch_rows
-from weir.testing.running import memory_partitions
+from weir.testing.memory_runs import memory_partitions
 
 LONGEST = 20
 """Seconds after which an app is given up: drawn code may grow a list that it goes through."""
@@ -139,6 +139,8 @@ def _judged(drawn: DrawnApp, way: RunWay, folder: Path) -> Verdict:
         emitted = with_numbers(compiled.emitted, folder) if way.numbered else compiled.emitted
         outputs = [s.to("", name=f"e.{n}") for n, s in emitted.items()]
         outputs += [s.to("", name=f"s.{n}") for n, s in compiled.final.items()]
+        if not outputs:
+            return Verdict("refused", "nothing is emitted or merged")  # as every command says
         program = program_of(outputs)
     except (PlanError, ScriptError) as error:
         return Verdict("refused", str(error))

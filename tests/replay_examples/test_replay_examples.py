@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from replay_examples.cases import CASES, EXAMPLES, Case, as_ticks, module, rows_of
 from replay_examples.loops import Emitted
 from weir import cli
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
 
 
 @pytest.fixture(scope="module")

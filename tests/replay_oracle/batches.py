@@ -25,8 +25,8 @@ from replay_oracle.engine import cells_of, emitted_row, event_times, failure_of
 from replay_oracle.loop import AppFailed, Comparable, Loop
 from replay_oracle.programs import Case, draw_case
 from weir.errors import PlanError, ScriptError, WeirError
-from weir.handlers.app import App
-from weir.handlers.loading import load_app
+from weir.handlers.api.app import App
+from weir.handlers.api.app_file import load_app
 from weir.spark.session import session
 
 BATCHES = (1, 7)

@@ -19,8 +19,8 @@ from replay_oracle.loop import AppFailed, Comparable, Logs, Loop
 from replay_oracle.numbering import numbered as with_numbers
 from weir.errors import OperatorFailed, PlanError, ScriptError, WeirError
 from weir.events.batch import Batch
-from weir.handlers.compiling import compile_app
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import compile_app
 from weir.local.runner import LocalRun
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.program import Program
@@ -29,7 +29,7 @@ from weir.replay.batch_programs import FIRST_INDEX
 from weir.runtime.outputs import output_schema
 from weir.runtime.programs import program_of
 from weir.testing import batch_rows
-from weir.testing.running import memory_partitions
+from weir.testing.memory_runs import memory_partitions
 
 Rows = list[dict[str, object]]
 Came = list[list[Batch]]

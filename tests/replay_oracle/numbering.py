@@ -7,8 +7,8 @@ from pathlib import Path
 
 from replay_oracle.loop import NUMBER
 from weir.events.types import type_name
-from weir.handlers.compiling import compile_app
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import compile_app
 from weir.plan.stream import Stream
 
 

@@ -29,7 +29,7 @@ from weir.spark.offline.reports import TaskReport, first_error, read_task_report
 from weir.spark.offline.targets import Target
 from weir.spark.offline.waves import Piece, make_job, make_piece
 from weir.spark.session import default_parallelism, session
-from weir.testing.running import memory_partitions
+from weir.testing.memory_runs import memory_partitions
 
 APPS_IN_A_JOB = 50
 TASKS_A_CORE = 4

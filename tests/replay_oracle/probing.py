@@ -14,8 +14,8 @@ from replay_oracle.loop import Loop
 from replay_oracle.programs import Case
 from weir.errors import PlanError, ScriptError
 from weir.events.types import type_name
-from weir.handlers.compiling import compile_app
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import compile_app
 from weir.plan.states import Cell
 
 

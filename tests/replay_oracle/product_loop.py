@@ -11,18 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from replay_oracle.loop import Logs
-from weir.handlers.app import App
-from weir.handlers.compiling import Compiled, compile_app
-from weir.handlers.loading import load_app
-from weir.handlers.serial_order import serial_order
+from weir.handlers.api.app import App
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import Compiled, compile_app
+from weir.handlers.planning.handler_order import serial_order
 from weir.plan.operators import FinalState
-from weir.replay.cutting import RankedLog
+from weir.replay.batch_cuts import RankedLog
 from weir.runtime.programs import program_of
 from weir.shadow.engine_run import EnginePlan
-from weir.shadow.log_reading import first_events
+from weir.shadow.log_events import first_events
 from weir.shadow.serial_loop import SerialApp
 from weir.shadow.shadow_run import ShadowRun
-from weir.testing.running import memory_partitions
+from weir.testing.memory_runs import memory_partitions
 
 
 def shadow_run(

@@ -13,8 +13,8 @@ from replay_oracle.product_loop import shadow_run
 from replay_oracle.programs import Case
 from replay_oracle.python_forms import FORMS, LOG, PythonForm
 from weir.errors import ReplayDiffers
-from weir.handlers.compiling import flow_of
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import flow_of
 
 HOWS = (
     How(),

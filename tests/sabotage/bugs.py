@@ -16,9 +16,13 @@ class Bug:
 
 
 _LOG, _CURSOR, _OBJECTS = "reliable/log.py", "reliable/cursor.py", "reliable/objects.py"
-_VERTEX, _LEDGER, _RUNNING = "reliable/vertex.py", "job/ledger.py", "job/running.py"
-_MANAGER, _HOST, _REQUESTS = "job/manager.py", "job/host.py", "job/requests.py"
-_KEEPER, _COMMITTING, _WATCHING = "job/record_keeper.py", "job/committing.py", "job/watching.py"
+_VERTEX, _LEDGER, _RUNNING = "reliable/vertex.py", "job/ledger.py", "job/hosted_instance.py"
+_MANAGER, _HOST, _REQUESTS = "job/manager.py", "job/host.py", "job/store_requests.py"
+_KEEPER, _COMMITTING, _WATCHING = (
+    "job/record_writer.py",
+    "job/sink_commits.py",
+    "job/host_registry.py",
+)
 
 BUGS = (
     # --- streams ---
@@ -73,7 +77,7 @@ BUGS = (
         "        return [Put(key, lambda: encode_snapshot(key, snapshot))]",
         "        self._checkpoints.append(self._saving)\n"
         "        return [Put(key, lambda: encode_snapshot(key, snapshot))]"),
-    Bug("a segment is told before it is written", "job/flushing.py",
+    Bug("a segment is told before it is written", "job/segment_flush.py",
         "stream.flushing = segment", "stream.flushed(segment)"),
     Bug("a commit is written before its rows", _COMMITTING,
         "if not taken:\n            return [self._put_commit()]",
@@ -113,7 +117,7 @@ BUGS = (
         "return [self._begin(self._collect())]",
         "garbage = self._collect()\n"
         "        return [self._begin(garbage), *([Delete(garbage)] if garbage else [])]"),
-    Bug("hosts forget rows before the record is durable", "job/placing.py",
+    Bug("hosts forget rows before the record is durable", "job/placement.py",
         "collect={s: collected.get(s, 0)", "collect={s: ledger.collected.get(s, 0)"),
     Bug("the sweep does not spare the durable record", _KEEPER,
         "return self._names | coming | self._ledger.names", "return self._ledger.names"),
@@ -139,13 +143,13 @@ BUGS = (
     Bug("orders of an old manager are obeyed", _HOST,
         "if orders.session != self.session or orders.epoch < self._epoch:",
         "if orders.session != self.session:"),
-    Bug("an old hint hides the last record", "job/records.py",
+    Bug("an old hint hides the last record", "job/record_reader.py",
         "else [])}, reverse=True):", "else [])}):"),
     Bug("a hint comes after a later one", _KEEPER,
         "        if self._hinting is not None:\n            return []\n", ""),
-    Bug("records are deleted that the hint does not lead past", "job/sweeping.py",
+    Bug("records are deleted that the hint does not lead past", "job/garbage_sweep.py",
         "old_records(keys, hinted),", "old_records(keys, ledger.number),"),
-    Bug("a listing hides the last commit", "job/records.py",
+    Bug("a listing hides the last commit", "job/record_reader.py",
         "while (later := _whole_commit(store, sink, number)) is not None:",
         "while (later := _whole_commit(store, sink, -1)) is not None:"),
     Bug("all hosts are given up when the store is away", "job/store_trouble.py",

@@ -9,8 +9,8 @@ _SIGNALS = ("tests/unit/spark/test_signals.py",)
 _HOSTILE = ("tests/unit/cli/test_hostile.py",)
 
 BUGS = (
-    Bug("C1 controls reach the terminal", "events/printable.py",
-        'f"\\x7f-\\x9f{_BIDI}', 'f"\\x7f{_BIDI}', ("tests/unit/events/test_printable.py",)),
+    Bug("C1 controls reach the terminal", "wording.py",
+        'f"\\x7f-\\x9f{_BIDI}', 'f"\\x7f{_BIDI}', ("tests/unit/test_wording.py",)),
     Bug("what people read is not made printable", _SAY,
         'put(f"{printable(text)}\\n", err=err)', 'put(f"{text}\\n", err=err)', _HOSTILE),
     Bug("rows go to a terminal as they are", _SAY,

@@ -2,9 +2,9 @@
 
 from sabotage.bugs import Bug
 
-_POISON, _MANAGER, _RUNNING = "job/poison.py", "job/manager.py", "job/running.py"
+_POISON, _MANAGER, _RUNNING = "job/poison.py", "job/manager.py", "job/hosted_instance.py"
 _VERTEX, _PROCESS = "reliable/vertex.py", "spark/live/host_process.py"
-_MOURNING = "job/mourning.py"
+_MOURNING = "job/host_failures.py"
 _RULES = ("tests/unit/job/test_poison.py",)
 _MACHINE = ("tests/machine/test_manager_poison.py",)
 _WORLD = ("tests/faults/test_poison.py",)
@@ -25,7 +25,7 @@ BUGS = (
     Bug("a vertex is never cleared", _POISON,
         "return tuple(s for s in counted if s.since < CLEARED_BY and not _is_behind(s, inputs))",
         "return tuple(counted)", (*_RULES, *_MACHINE)),
-    Bug("what was died at is run in one piece again", "job/placing.py",
+    Bug("what was died at is run in one piece again", "job/placement.py",
         'pieces=pieces_for(ledger.suspects.get(placement.vertex, ())),', "pieces=0,",
         (*_MACHINE, *_WORLD)),
     Bug("a death counts each time it is told", _MOURNING,
@@ -36,7 +36,7 @@ BUGS = (
         "self._mourned: set[str] = set()", _MACHINE),
     Bug("deaths are not recorded", _MOURNING,
         "        self._ledger.suspects[vertex] = known\n", "", (*_MACHINE, *_WORLD)),
-    Bug("signs of life from beside a host are not heard", "job/watching.py",
+    Bug("signs of life from beside a host are not heard", "job/host_registry.py",
         "host.heard, host.step, host.hung_up = now, pulse.step, None", "host.step = pulse.step",
         _MACHINE),
     Bug("a note stays behind its step", _RUNNING,

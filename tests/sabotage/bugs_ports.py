@@ -2,9 +2,13 @@
 
 from sabotage.bugs import Bug
 
-_PEERS, _FLIGHT, _MANAGER = "spark/live/peers.py", "spark/live/flight.py", "spark/live/manager.py"
+_PEERS, _FLIGHT, _MANAGER = (
+    "spark/live/message_checks.py",
+    "spark/live/flight.py",
+    "spark/live/manager_driver.py",
+)
 _TLS_TESTS = ("tests/unit/spark/test_tls.py",)
-_PEER_TESTS = ("tests/unit/spark/test_peers.py",)
+_PEER_TESTS = ("tests/unit/spark/test_message_checks.py",)
 _LIMIT_TESTS = ("tests/unit/plan/test_limits.py",)
 
 BUGS = (

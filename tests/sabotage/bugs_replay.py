@@ -6,7 +6,7 @@ _WORKED = ("tests/replay_oracle/test_engine.py", "-k", "worked or found")
 _SCANS = ("tests/replay_oracle/test_scans.py",)
 _REFUSED = ("tests/replay_oracle/test_refused.py",)
 _USES = ("tests/unit/handlers/test_state_uses.py",)
-_CELLS, _MERGES = "kernels/structures/cells.py", "handlers/merges.py"
+_CELLS, _MERGES = "kernels/structures/cells.py", "handlers/planning/scan_merges.py"
 _WINDOWS = "kernels/structures/cell_windows.py"
 
 BUGS = (
@@ -14,30 +14,31 @@ BUGS = (
     Bug("a return ends nothing", "handlers/reading/statements.py",
         "return Exits(returns=(Path(run.conditions, {RETURNED: result}),))",
         "return Exits(falls=_here(run, frame))", _WORKED),
-    Bug("a new UUID is let in", "handlers/forbidden.py",
+    Bug("a new UUID is let in", "handlers/reach/forbidden_calls.py",
         '("uuid.", _CHANCE), ', "", _REFUSED),
-    Bug("nested containers hold no states", "handlers/held_values.py",
+    Bug("nested containers hold no states", "handlers/reach/held_values.py",
         "            waiting += contained(part) or ()\n", "", _USES),
-    Bug("an access that the order does not count with is let in", "handlers/analysis.py",
+    Bug("an access that the order does not count with is let in", "handlers/reading/analysis.py",
         "    _check_uses(accesses, uses, function.__code__.co_filename)\n", "", _USES),
     # --- compilation ---
-    Bug("handlers run as they are defined", "handlers/handler_order.py",
+    Bug("handlers run as they are defined", "handlers/planning/handler_order.py",
         "writer.writes & (reader.reads - reader.writes)", "writer.writes & frozenset()", _WORKED),
-    Bug("who reads and writes waits for other writers", "handlers/handler_order.py",
+    Bug("who reads and writes waits for other writers", "handlers/planning/handler_order.py",
         "writer.writes & (reader.reads - reader.writes)", "writer.writes & reader.reads", _WORKED),
-    Bug("event types go from the last to the first", "handlers/entrance.py",
+    Bug("event types go from the last to the first", "handlers/planning/entrance.py",
         "Enter(node, n, depth) for", "Enter(node, -n, depth) for",
-        ("tests/unit/handlers/test_compiling.py",)),
-    Bug("what is emitted in loops comes behind the rest", "handlers/emitting.py",
+        ("tests/unit/handlers/test_app_compiler.py",)),
+    Bug("what is emitted in loops comes behind the rest", "handlers/planning/emitted_streams.py",
         "if _mixes_elements(found):", "if False:", _WORKED),
     Bug("n + x on DOUBLE becomes an exact sum", _MERGES,
         'return "call", (number,), function', 'return "add", (number,), None',
-        ("tests/unit/handlers/test_merges.py",)),
+        ("tests/unit/handlers/test_scan_merges.py",)),
     Bug("n - 1 adds one", _MERGES, "Const(-value, line=new.line)", "Const(value, line=new.line)",
-        ("tests/unit/handlers/test_merges.py",)),
-    Bug("a ring that begins with a loop has a row for each element", "handlers/scan_planning.py",
+        ("tests/unit/handlers/test_scan_merges.py",)),
+    Bug("a ring that begins with a loop has a row for each element",
+        "handlers/planning/scan_planner.py",
         "if place.block is not None:", "if place.steps[0].block is not None:", _WORKED),
-    Bug("a later run goes on from a rounded sum", "handlers/scan_planning.py",
+    Bug("a later run goes on from a rounded sum", "handlers/planning/scan_planner.py",
         "return self._inputs.final or bool(others)", "return bool(others)", _WORKED),
     # --- scans ---
     Bug("what has ended is saved", "kernels/operators/final_state.py",
@@ -49,8 +50,8 @@ BUGS = (
     Bug("a cell expires one tick late", _CELLS,
         "time >= merged + (self._expires or 0)", "time > merged + (self._expires or 0)", _SCANS),
     Bug("an expired cell goes on from its old value", _CELLS,
-        "                old = self.default\n            self.times[key] = time",
-        "                pass\n            self.times[key] = time", _SCANS),
+        "            old = self.default\n        if kind in _OF_ELEMENTS",
+        "            pass\n        if kind in _OF_ELEMENTS", _SCANS),
     Bug("a window holds a merge one tick too long", _CELLS,
         "over = time - self._last", "over = time - self._last - 1", _SCANS),
     Bug("the largest of a window never leaves", _WINDOWS,
@@ -64,7 +65,7 @@ BUGS = (
     Bug("another app's merges are taken over", "replay/saved_state.py",
         'if told := ", ".join(changes(before.merges, now.merges)):', "if False:",
         ("tests/unit/replay/test_saved_merges.py",)),
-    Bug("a state is as of the tick before the end", "replay/replaying.py",
+    Bug("a state is as of the tick before the end", "replay/app_replay.py",
         "return upto if upto is None or self.task.end is not None else upto - 1",
         "return None if upto is None else upto - 1", ("tests/unit/replay/test_spans.py",)),
     Bug("requests of an event go backwards", "kernels/structures/requests.py",

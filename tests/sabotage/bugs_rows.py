@@ -2,7 +2,7 @@
 
 from sabotage.bugs import Bug
 
-_RUNS, _STAGES = "handlers/handler_runs.py", "handlers/row_stages.py"
+_RUNS, _STAGES = "handlers/runs/handler_runs.py", "handlers/planning/row_stages.py"
 _CELLS = "kernels/structures/live_cells.py"
 _RUN_TESTS = ("tests/unit/handlers/test_handler_runs.py",)
 _FLOW_TESTS = ("tests/unit/handlers/test_dataflow.py",)
@@ -12,12 +12,12 @@ _EARLY_TESTS = ("tests/replay_oracle/test_early_reads.py",)
 BUGS = (
     # --- plans ---
     Bug("a read is early though the unit merges before", _STAGES,
-        "return read.state not in reachable(merged - self._live, self._edges)", "return True",
+        "return read.state in reachable(merged - self._live, self._edges)", "return False",
         _FLOW_TESTS),
     Bug("live states of a unit may have many keys", _STAGES,
         "            if not same_key(first, access, any_state=True):", "            if False:",
         _FLOW_TESTS),
-    Bug("a key that fails is needed by every row", "handlers/handler_order.py",
+    Bug("a key that fails is needed by every row", "handlers/planning/handler_order.py",
         "_answered(read, following + n, tuple(map(tried, read.key)), deferring)",
         "_answered(read, following + n, read.key, deferring)", _EARLY_TESTS),
     Bug("a check without a place is dropped", "handlers/reading/checks.py",
@@ -34,7 +34,7 @@ BUGS = (
     Bug("handlers share the lists of an event", _RUNS,
         'event = "made(fresh(values))" if nested else f"made({row})"', 'event = f"made({row})"',
         _RUN_TESTS),
-    Bug("what handlers change outside is not looked at", "handlers/hidden_state.py",
+    Bug("what handlers change outside is not looked at", "handlers/runs/hidden_state.py",
         "            if self._before.get(name, fingerprint) != fingerprint:",
         "            if False:", _RUN_TESTS),
     # --- cells ---

@@ -11,8 +11,8 @@ _REPLAY, _GATE = ("tests/unit/replay/test_shadow.py",), ("tests/unit/spark/test_
 _COMPARISON, _RUN = "shadow/comparison.py", "shadow/shadow_run.py"
 _SERIAL, _READING, _REPLAYING = (
     "shadow/serial_cells.py",
-    "shadow/log_reading.py",
-    "replay/replaying.py",
+    "shadow/log_events.py",
+    "replay/app_replay.py",
 )
 
 BUGS = (
@@ -57,7 +57,7 @@ BUGS = (
     # --- live ---
     Bug("sinks do not wait", "job/host.py",
         'running.held = orders.held and running.spec.kind == "sink"', "running.held = False"),
-    Bug("a sink that waits commits", "job/running.py",
+    Bug("a sink that waits commits", "job/hosted_instance.py",
         "        if self.held:\n", "        if False:\n"),
     Bug("a job is never released", "job/manager.py",
         "        self.held = False\n", ""),

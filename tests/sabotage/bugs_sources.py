@@ -6,14 +6,14 @@ _FOLLOWED = ("tests/unit/ingress/test_followed.py",)
 _LIMITS = ("tests/unit/files/test_record_limits.py",)
 _PATHS = ("tests/unit/files/test_paths.py",)
 _DAMAGE = ("tests/unit/files/test_damage.py",)
-_TEXTS = ("tests/unit/events/test_text.py",)
+_TEXTS = ("tests/unit/events/test_value_text.py",)
 _SOURCE = ("tests/machine/test_source_machine.py",)
-_TEXT = "events/text.py"
+_TEXT = "events/value_text.py"
 _IN_BUCKETS = ("tests/unit/files/test_buckets.py",)
 _KEPT_IN_BUCKETS = ("tests/unit/files/test_bucket_store.py",)
 _LIVE_BUCKETS = ("tests/unit/spark/test_live_buckets.py",)
 _BUCKETS, _ERRORS = "files/buckets.py", "files/bucket_errors.py"
-_FRAMING, _UNCHANGED = "files/framing.py", "ingress/unchanged.py"
+_FRAMING, _UNCHANGED = "files/record_frames.py", "ingress/source_integrity.py"
 _MACHINE, _LOG = "ingress/source_machine.py", "ingress/ingress_log.py"
 _TAIL, _FOLDER, _TCP = (f"ingress/connectors/{name}.py" for name in ("tail", "folder", "tcp"))
 
@@ -78,7 +78,7 @@ BUGS = (
     Bug("nobody hears why a socket brings nothing", _TCP, ", why=self._broken)", ")", _FOLLOWED),
     Bug("what a source waited for is never forgotten", "ingress/source_driver.py",
         '                    waits("")\n', "", _FOLLOWED),
-    Bug("a source that waits is told of all the time", "job/placing.py",
+    Bug("a source that waits is told of all the time", "job/placement.py",
         "        self.wait_is_told = True\n", "", ("tests/machine/test_manager.py",)),
     Bug("offsets are counted as rows", "job/status.py",
         "sum(v.events for v in sources)", "sum(v.inputs[0] for v in sources if v.inputs)",
@@ -118,9 +118,9 @@ BUGS = (
         'if text.startswith(("+", "-", "0000-")):', "if False:", _TEXTS),
     Bug("a year with a sign is no CAST", _TEXT,
         '"([0-9]{4}|[+-][0-9]{4,7})"', '"([0-9]{4})"', _TEXTS),
-    Bug("levels are counted by line in one text", "files/nesting.py",
+    Bug("levels are counted by line in one text", "files/json_nesting.py",
         "MAX_NESTING, False))", "MAX_NESTING, True))", _LIMITS),
-    Bug("batches are not validated in full", "events/intact.py",
+    Bug("batches are not validated in full", "events/arrow_streams.py",
         "batch.validate(full=True)", "batch.validate()", _DAMAGE),
     Bug("rows of a Parquet file are not counted", "files/columnar.py",
         "if rows != total:", "if False:", _DAMAGE),
@@ -183,9 +183,9 @@ BUGS = (
 """, "                return None\n", _KEPT_IN_BUCKETS),
     Bug("of two requests under way both lose", "files/bucket_store.py",
         "if not new or code_of(error) in CONFLICTS:", "if not new:", _KEPT_IN_BUCKETS),
-    Bug("conditional requests are not tried out", "spark/live/prepare.py",
+    Bug("conditional requests are not tried out", "spark/live/job_setup.py",
         "    objects.check_conditions(JOB, body)\n", "", _LIVE_BUCKETS),
-    Bug("a driver does not know its own job", "spark/live/prepare.py",
+    Bug("a driver does not know its own job", "spark/live/job_setup.py",
         "if objects.get(JOB) != body:", "if True:", _LIVE_BUCKETS),
     Bug("keys that have expired stay", "files/aws_commands.py",
         "found, self._first = self._first, None", "found = self._first", _IN_BUCKETS),

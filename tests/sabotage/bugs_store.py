@@ -2,8 +2,8 @@
 
 from sabotage.bugs import Bug
 
-_COMMITS, _RECORDS, _OBJECTS = "job/commits.py", "job/records.py", "reliable/objects.py"
-_RUNNING, _MANAGER, _LOG = "job/running.py", "job/manager.py", "ingress/ingress_log.py"
+_COMMITS, _RECORDS, _OBJECTS = "job/commit_log.py", "job/record_reader.py", "reliable/objects.py"
+_RUNNING, _MANAGER, _LOG = "job/hosted_instance.py", "job/manager.py", "ingress/ingress_log.py"
 _MACHINE = ("tests/machine", "tests/faults/test_adversary.py")
 _REFUSALS = ("tests/unit/spark/test_live_refusals.py",)
 _RESUME = ("tests/unit/spark/test_live_resume.py",)
@@ -25,9 +25,9 @@ BUGS = (
         "        if later := later_commit(store, sink, number):\n"
         "            raise SnapshotCorrupt(f\"{error}; {later} follows it: {LOST}\") from error\n",
         "", _MACHINE),
-    Bug("readers do not ask the record for the last commit", "job/committed.py",
+    Bug("readers do not ask the record for the last commit", "job/output_reader.py",
         "known[-1].ref if known else None, since, thorough", "None, since, thorough",
-        ("tests/faults/test_adversary.py", "tests/unit/job/test_committed.py")),
+        ("tests/faults/test_adversary.py", "tests/unit/job/test_output_reader.py")),
     Bug("a hint ahead of the records is ignored", _RECORDS,
         "if hint is not None and hint > _number(found):", "if False:", _MACHINE),
     Bug("a commit ahead of the records is ignored", _RECORDS,
@@ -39,13 +39,13 @@ BUGS = (
         "found = _decoded(number, body) or found  # one that is damaged may have a successor",
         "if _decoded(number, body) is None:\n            break\n"
         "        found = _decoded(number, body)", _MACHINE),
-    Bug("garbage in the next record's place is another manager", "job/record_keeper.py",
+    Bug("garbage in the next record's place is another manager", "job/record_writer.py",
         "if _is_record(key, body):", "if body:", _MACHINE),
     Bug("a lost commit is gone back from", _MANAGER,
         "if any(not is_ephemeral(key) for key in found.corrupt):", "if False:", _MACHINE),
-    Bug("a sink follows any commit", "job/committing.py",
+    Bug("a sink follows any commit", "job/sink_commits.py",
         "if found.before != self._last_commit:", "if False:", _MACHINE),
-    Bug("rows of a commit that was lost are dropped", "job/committing.py",
+    Bug("rows of a commit that was lost are dropped", "job/sink_commits.py",
         "            return [self._put_commit(new=new)]\n", "            pass\n", _MACHINE),
     Bug("a snapshot may be of other positions", _RUNNING,
         "decode_snapshot(key, restart.ref.check(body))", "decode_snapshot(key, body or b'')",
@@ -54,23 +54,23 @@ BUGS = (
         "if not later or number_of(later) < self._number:", "if True:", _MACHINE),
     Bug("a log's records need not follow one another", _LOG,
         "if found.record.before != self._before:", "if False:", _MACHINE),
-    Bug("another format's store is read", "job/job_record.py",
+    Bug("another format's store is read", "job/job_identity.py",
         "if version != str(FORMAT) or len(head) == len(version):", "if False:", _MACHINE),
-    Bug("a sweep deletes parts whose commit is lost", "job/sweeping.py",
+    Bug("a sweep deletes parts whose commit is lost", "job/garbage_sweep.py",
         "elif number > last.get(sink, -1):", "else:", _MACHINE),
     Bug("a mark needs what was read before a whole snapshot", "reliable/replay.py",
         "return None if at < 0 else self._positions[0]", "return self._positions[0]",
         ("tests/unit/reliable/test_replay.py", "tests/faults/test_changed_strategies.py")),
-    Bug("a job that is resumed is planned anew", "spark/live/prepare.py",
+    Bug("a job that is resumed is planned anew", "spark/live/job_setup.py",
         "rewrite(program, repeating(known.two_phase))", "rewrite(program)", _RESUME),
-    Bug("any program goes on with a job", "spark/live/prepare.py",
+    Bug("any program goes on with a job", "spark/live/job_setup.py",
         "    if difference:\n", "    if False:\n", _RESUME),
-    Bug("the store is taken before strategies are checked", "spark/live/prepare.py",
+    Bug("the store is taken before strategies are checked", "spark/live/job_setup.py",
         "        recovering = _recovering(program, plan)\n"
         "        objects = _taken_store(location, job)\n",
         "        objects = _taken_store(location, job)\n"
         "        recovering = _recovering(program, plan)\n", _RESUME),
-    Bug("a store is made for a job that is refused", "spark/live/prepare.py",
+    Bug("a store is made for a job that is refused", "spark/live/job_setup.py",
         "        found = all_partitions(program, directory, recorded)\n",
         "        ObjectStore(location)\n"
         "        found = all_partitions(program, directory, recorded)\n", _REFUSALS),

@@ -13,10 +13,10 @@ _APPLY, _CONTEXT, _INSTANCES = (
 )
 _AGGREGATE, _CODE, _SECOND = (
     "kernels/aggregates/aggregate_code.py",
-    "plan/code_fingerprint.py",
+    "plan/usercode/code_fingerprint.py",
     "local/second_run.py",
 )
-_SEARCH, _FILES = "plan/module_search.py", "plan/imported_files.py"
+_SEARCH, _FILES = "plan/usercode/module_search.py", "plan/usercode/imported_files.py"
 _MODULE_TESTS = ("tests/unit/plan/test_program_modules.py",)
 _FOLDED = "kernels/aggregates/folded_aggregate.py"
 _FOLDED_TESTS = ("tests/unit/kernels/test_folded_aggregates.py",)
@@ -86,10 +86,10 @@ BUGS = (
         "self._all((function.__code__, extras))", _CODE_TESTS),
     Bug("values of other types count by their type only", _CODE,
         "        return self._reduced(value)", "        return str(type(value))", _CODE_TESTS),
-    Bug("other code is taken for the same", "spark/live/prepare.py",
+    Bug("other code is taken for the same", "spark/live/job_setup.py",
         "    if changed and not accept:", "    if not changed and not accept and known is None:",
         ("tests/unit/spark/test_live_code.py",)),
-    Bug("accepted code is forgotten", "spark/live/prepare.py",
+    Bug("accepted code is forgotten", "spark/live/job_setup.py",
         "    begun.code = code\n", "", ("tests/unit/spark/test_live_code.py",)),
     # --- modules of a program's folder ---
     Bug("modules of the folder stay behind", _FILES,
@@ -100,7 +100,7 @@ BUGS = (
     Bug("installed modules may be missing on a machine", "spark/live/machine_check.py",
         "        if find_spec(name) is None", "        if False",
         ("tests/unit/spark/test_machine_check.py",)),
-    Bug("a job that is there is begun anew", "spark/live/prepare.py",
+    Bug("a job that is there is begun anew", "spark/live/job_setup.py",
         '_holds_job(location) if resume == "auto" else resume', "resume is True",
         ("tests/unit/spark/test_live_resume.py",)),
     # --- the second run ---

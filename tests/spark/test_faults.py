@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from weir.local.files import run_files
+from weir.local.file_run import run_files
 from weir.plan.program import Program
 from weir.script.program import parse_program
 from weir.spark.offline.run_offline import run_offline

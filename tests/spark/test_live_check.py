@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 import weir
 from weir.files.object_store import ObjectStore
-from weir.job.committed import manifests
+from weir.job.output_reader import manifests
 from weir.job.status import read_status
 from weir.runtime.reports import OnProgress, Progress
 

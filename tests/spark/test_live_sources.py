@@ -13,9 +13,9 @@ import pytest
 import weir
 from commands import finished, wait_for, weir_run
 from weir.files.object_store import ObjectStore
-from weir.job.kept import kept_objects
 from weir.job.status import JobStatus
-from weir.job.verifying import verify_store
+from weir.job.store_check import verify_store
+from weir.job.store_listing import kept_objects
 
 pytestmark = pytest.mark.xdist_group("processes")
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from weir.conform.cases import ConformanceCase, Outcome, Trial, check_cases, read_cases, run_locally
 from weir.errors import DeterminismViolation, InputError, OperatorFailed, PlanError, RunError
-from weir.local.files import run_files
+from weir.local.file_run import run_files
 from weir.plan.program import Program
 from weir.runtime.reports import Progress
 from weir.script.program import parse_program

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from weir.local.files import run_files
+from weir.local.file_run import run_files
 from weir.runtime.reports import OutputReport
 from weir.script.program import parse_program
 from weir.spark.java import java_home

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import weir
 from small_app import APP, rows, spam, write
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
 from weir.kernels.expressions.evaluator import PYTHON_BUILDERS
 
 pytestmark = pytest.mark.xdist_group("spark")

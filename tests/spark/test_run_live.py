@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import weir
 from certificates import certificate
-from weir.events.loop_cache import Code, Need, packed
+from weir.loops.code_cache import Code, Need, packed
 from weir.runtime.reports import RunReport
 from weir.spark.live.run_live import LiveProgress
 

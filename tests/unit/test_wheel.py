@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from weir.events.loop_cache import PACKAGE
+from weir.loops.code_cache import PACKAGE
 from weir.spark.java import java_home
 
 ROOT = Path(__file__).parents[2]

@@ -36,7 +36,7 @@ from weir.cli.command_line import (
     settle_process,
 )
 from weir.cli.plain_values import PlainCommand, TakesPlainValues
-from weir.events.collecting import collect_first_after_many
+from weir.garbage import collect_first_after_many
 
 if TYPE_CHECKING:
     from typer._click import Command, Context

@@ -25,8 +25,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from weir.errors import PlanError, PlanWarning, ScriptError, WeirError
-from weir.events.interrupts import plain_interrupts
-from weir.events.printable import printable
+from weir.loops.interrupts import plain_interrupts
+from weir.wording import printable
 
 if sys.platform != "win32":
     import resource

@@ -31,7 +31,7 @@ from weir.cli.command_line import (
 )
 from weir.cli.progress import Meter
 from weir.errors import InputError
-from weir.events.printable import in_one_line
+from weir.wording import in_one_line
 
 if TYPE_CHECKING:
     from weir.conform.cases import CaseVerdict, ConformanceCase
@@ -69,7 +69,7 @@ def conform(
         if runner is RunnerName.local:
             verdicts = list(_tracked(check_cases(read, cuts, parallelisms), len(read)))
         elif runner is RunnerName.live:
-            from weir.spark.live.hosts import live_master, live_settings
+            from weir.spark.live.host_tasks import live_master, live_settings
             from weir.spark.live.trials import run_live_trials
             from weir.spark.session import session
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weir.cli.command_line import say
-from weir.events.plurals import counted
-from weir.events.printable import in_one_line
+from weir.wording import counted, in_one_line
 
 if TYPE_CHECKING:
     from weir.local.console import FirstRows

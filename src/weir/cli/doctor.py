@@ -28,8 +28,7 @@ from weir.cli.command_line import (
     say,
 )
 from weir.errors import WeirError
-from weir.events.plurals import counted
-from weir.events.printable import in_one_line
+from weir.wording import counted, in_one_line
 
 if sys.platform != "win32":
     import resource
@@ -209,7 +208,7 @@ def _network() -> Iterator[Diagnosis]:
 
 
 def _loops() -> Iterator[Diagnosis]:
-    from weir.events.loop_cache import code_folder, folders
+    from weir.loops.code_cache import code_folder, folders
 
     kept = code_folder()
     if kept is not None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from weir.cli.command_line import say
 from weir.cli.tables import show_rows
 from weir.errors import SnapshotCorrupt
-from weir.events.plurals import counted
-from weir.events.printable import in_one_line
+from weir.wording import counted, in_one_line
 
 if TYPE_CHECKING:
     from weir.files.object_store import ObjectStore
@@ -24,7 +23,7 @@ _LEFT_OUT = ("in", "out", "snapshots", "recoveries", "queue", *_LAGS, "host")
 
 def has_plain_ticks(store: ObjectStore) -> bool:
     """Say whether a job's event times are plain numbers; without its plan they are microseconds."""
-    from weir.job.drawn_plan import read_plan
+    from weir.job.plan_drawing import read_plan
 
     try:
         plan = read_plan(store)

@@ -31,17 +31,16 @@ from weir.cli.job_status import clock, has_plain_ticks, show_status
 from weir.cli.progress import Meter, counting
 from weir.cli.tables import cell, show_table
 from weir.errors import RunError
-from weir.events.plurals import counted
-from weir.events.printable import in_one_line
+from weir.wording import counted, in_one_line
 
 if TYPE_CHECKING:
     from weir.files.object_store import ObjectStore
-    from weir.job.committed import Manifest, OutputReader
+    from weir.job.output_reader import Manifest, OutputReader
     from weir.job.status import JobStatus
     from weir.plan.program import Program
     from weir.runtime.reports import RunReport
-    from weir.spark.live.job import LiveRun
-    from weir.spark.live.prepare import ResumeChoice
+    from weir.spark.live.job_setup import ResumeChoice
+    from weir.spark.live.live_run import LiveRun
 
 StoreLocation = Annotated[str, typer.Argument(metavar="STORE", help="The store of a live job.")]
 
@@ -76,9 +75,9 @@ def run_to_end(
     Meanwhile its `page` is served, and its `metrics` at this address."""
     from weir.job.settings import ManagerSettings
     from weir.page.metrics import metrics_address
-    from weir.spark.live.hosts import check_spark, live_master, live_settings
-    from weir.spark.live.job import check_callbacks
-    from weir.spark.live.prepare import prepare_live
+    from weir.spark.live.host_tasks import check_spark, live_master, live_settings
+    from weir.spark.live.job_setup import prepare_live
+    from weir.spark.live.live_run import check_callbacks
     from weir.spark.live.run_live import watching
     from weir.spark.live.settings import GRACE, LiveSettings, grace_seconds
     from weir.spark.live.tls import read_tls
@@ -213,7 +212,7 @@ def store(
     what was written; exit code 1 when one is missing or changed.
     """
     with clean_errors(debug):
-        from weir.job.kept import kept_objects
+        from weir.job.store_listing import kept_objects
 
         if verify:
             _verify(location, as_json)
@@ -231,7 +230,7 @@ def store(
 
 
 def _verify(location: str, as_json: bool) -> None:
-    from weir.job.verifying import verify_store
+    from weir.job.store_check import verify_store
 
     with counting("objects checked", quiet=as_json) as progress:
         found = verify_store(opened_store(location), progress)
@@ -287,8 +286,8 @@ def read(
     listed: their commits, rows and digests so far.
     """
     with clean_errors(debug):
-        from weir.job.committed import OutputReader, existing_job, manifests
-        from weir.job.job_record import find_output
+        from weir.job.job_identity import find_output
+        from weir.job.output_reader import OutputReader, existing_job, manifests
 
         store = opened_store(location)
         if output is None:
@@ -387,7 +386,7 @@ class _Onlooker:
 def opened_store(location: str) -> ObjectStore:
     """Open the store of a live job; Usage if there is none."""
     from weir.files.object_store import existing_store
-    from weir.job.records import holds_job
+    from weir.job.record_reader import holds_job
 
     try:
         opened = existing_store(location)

@@ -14,7 +14,7 @@ import typer
 
 from weir.cli.command_line import DebugOption, clean_errors, say
 from weir.cli.live import StoreLocation, opened_store
-from weir.events.printable import in_one_line
+from weir.wording import in_one_line
 
 PortOption = Annotated[
     int,

@@ -49,8 +49,7 @@ from weir.cli.replay import (
     read_app,
 )
 from weir.cli.scripts import script_text
-from weir.events.plurals import counted
-from weir.events.printable import in_one_line
+from weir.wording import counted, in_one_line
 
 if TYPE_CHECKING:
     from weir.local.console import FirstRows
@@ -224,8 +223,8 @@ def run(
             with prints_aside():
                 _compare_app(checked, shadow, directory)
         if runner is RunnerName.local:
-            from weir.local.ahead import compiled_ahead
-            from weir.local.files import run_files
+            from weir.local.file_run import run_files
+            from weir.local.precompilation import compiled_ahead
 
             ahead = compiled_ahead(checked, parallelism or 1, meter.compiling)
             with meter, prints_aside(), ahead:

@@ -19,8 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from weir.cli.command_line import say
-from weir.events.plurals import counted
-from weir.events.printable import in_one_line
+from weir.wording import counted, in_one_line
 
 if TYPE_CHECKING:
     from weir.runtime.reports import Progress

@@ -33,11 +33,10 @@ from weir.cli.command_line import (
 )
 from weir.cli.progress import Meter
 from weir.cli.tables import cell, show_table
-from weir.events.plurals import counted
-from weir.events.printable import in_one_line
+from weir.wording import counted, in_one_line
 
 if TYPE_CHECKING:
-    from weir.handlers.app import App
+    from weir.handlers.api.app import App
     from weir.plan.program import Program
     from weir.replay.reports import ReplayReport
 
@@ -145,8 +144,8 @@ def replay(
         if runner is ReplayRunnerName.local and (master is not None or setting):
             raise Usage("--master and --conf belong to --runner offline")
         loaded = read_app(app, name)
-        from weir.replay.given_logs import parse_log
-        from weir.replay.replaying import replay_app
+        from weir.replay.app_logs import parse_log
+        from weir.replay.app_replay import replay_app
         from weir.runtime.process import keep_freed_memory
 
         keep_freed_memory()
@@ -199,7 +198,7 @@ def is_app(path: Path) -> bool:
 
 def read_app(path: Path, name: str | None) -> App:
     """Run an app's file, and return the app."""
-    from weir.handlers.loading import load_app
+    from weir.handlers.api.app_file import load_app
 
     with prints_aside(), told_warnings():
         return load_app(path, name)
@@ -227,8 +226,8 @@ def program_of_app(
     form: str,
 ) -> Program:
     """Return an app as a program for any runner: what it emits goes to files in `out`."""
+    from weir.replay.app_logs import parse_log
     from weir.replay.app_programs import app_program
-    from weir.replay.given_logs import parse_log
 
     loaded = read_app(path, name)
     with told_warnings():

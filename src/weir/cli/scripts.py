@@ -36,7 +36,7 @@ def schema(
     do. What it guesses, it says in comments.
     """
     with clean_errors(debug):
-        from weir.files.inferred import inferred_stream
+        from weir.files.stream_inference import inferred_stream
 
         found = [inferred_stream(file) for file in files]
         if as_json:
@@ -62,7 +62,7 @@ def fmt(
     """
     with clean_errors(debug):
         from weir.errors import ScriptError
-        from weir.script.formatting import format_program
+        from weir.script.formatter import format_program
 
         changed = False
         for file in files:

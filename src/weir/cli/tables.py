@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from weir.cli.command_line import say
-from weir.events.printable import in_one_line
+from weir.wording import in_one_line
 
 WIDE = 10_000
 """Nothing is cut or wrapped where no terminal reads a table."""

@@ -22,7 +22,7 @@ from weir.cli.command_line import (
 from weir.cli.programs import ParamOption, read_program
 from weir.cli.progress import counting
 from weir.cli.replay import AppNameOption, is_app, read_app, single_values
-from weir.events.printable import in_one_line
+from weir.wording import in_one_line
 
 if TYPE_CHECKING:
     from weir.plan.program import Program
@@ -63,8 +63,8 @@ def warm(
                 raise Usage("--spark is for all programs, and takes none")
             _keep_classes(as_json)
             return
-        from weir.events.loop_cache import code_folder, count_compiled, packed
         from weir.local.rehearsal import rehearsed
+        from weir.loops.code_cache import code_folder, count_compiled, packed
 
         began = time.monotonic()
         programs = _all_programs() if program is None else warmed_programs(program, param, name)

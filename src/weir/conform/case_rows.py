@@ -17,7 +17,7 @@ from weir.errors import InputError
 from weir.events.batch import Batch, times
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING
 from weir.files.sinks import json_values
-from weir.ingress.memory import CTI_KEY
+from weir.ingress.memory_partitions import CTI_KEY
 from weir.plan.schema import Schema
 
 CaseItem = Mapping[str, object]

@@ -25,15 +25,15 @@ from weir.conform.case_rows import (
 )
 from weir.errors import InputError, PlanError, WeirError
 from weir.events.batch import Batch
-from weir.events.plurals import counted
 from weir.events.types import BIGINT
-from weir.ingress.memory import CTI_KEY, MemoryPartition
+from weir.ingress.memory_partitions import CTI_KEY, MemoryPartition
 from weir.local.runner import Emit, LocalRun
 from weir.plan.operators import Source
 from weir.plan.program import Output, Program
 from weir.plan.sources import declare_source
 from weir.runtime.outputs import output_schema
 from weir.script.program import parse_program
+from weir.wording import counted
 
 COMPARED = "Out"
 """The stream whose rows are compared."""

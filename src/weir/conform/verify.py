@@ -7,7 +7,7 @@ Rules
    digests in them, output by output.
 3. Different columns are a difference; no row is then read.
 4. Digests tell what happens by accident. Rows can be chosen so that other rows have the same; in
-   full, outputs are compared row by row instead, by values (`files/diff.py`).
+   full, outputs are compared row by row instead, by values (`files/output_diff.py`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Literal
 import msgspec
 
 from weir.errors import InputError
-from weir.events.plurals import counted
-from weir.files.diff import Difference, Tell, compare_rows, first_difference, total_digest
-from weir.files.saved import SavedOutput, column_differences, open_outputs, typed_names
+from weir.files.output_diff import Difference, Tell, compare_rows, first_difference, total_digest
+from weir.files.saved_outputs import SavedOutput, column_differences, open_outputs, typed_names
 from weir.files.sidecar import Sidecar, sidecar_path
 from weir.reliable.digest import Digest
 from weir.runtime.reports import OutputReport
+from weir.wording import counted
 
 
 @dataclass(frozen=True, slots=True)

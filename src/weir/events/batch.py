@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch_loops import lifetimes_at
-from weir.events.memory import numbers_of
+from weir.loops.arrow_memory import numbers_of
 
 Int64s = npt.NDArray[np.int64]
 

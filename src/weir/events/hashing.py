@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.hashing_loops import fold_bytes, fold_elements, fold_words, fold_words_or_null
-from weir.events.memory import array_of, numbers_of
+from weir.loops.arrow_memory import array_of, numbers_of
 
 UInt64s = npt.NDArray[np.uint64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place
+from weir.loops.compiled import compiled, in_place
 
 _NULL = np.uint64(0x6E756C6C)  # folded in instead of a value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled
+from weir.loops.compiled import compiled
 
 
 @compiled

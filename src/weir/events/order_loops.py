@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place
+from weir.loops.compiled import compiled, in_place
 
 _DIGIT = 11  # bits: the counts of a digit stay in the nearest cache
 _FEW_DIGITS = 3

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from weir.events.text import format_dates, format_timestamps
 from weir.events.types import DATE
+from weir.events.value_text import format_dates, format_timestamps
 
 SLICE = 4096
 """Values that are converted in one call."""

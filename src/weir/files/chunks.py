@@ -30,7 +30,7 @@ import pyarrow as pa
 from weir.errors import InputError
 from weir.events.batch import Int64s
 from weir.files.buckets import Found, find_object
-from weir.files.compressed import codec_of, decompressed
+from weir.files.compressed_files import codec_of, decompressed
 from weir.files.object_file import ObjectFile
 from weir.plan.operators.source import MAX_RECORD
 from weir.plan.urls import is_object_url
@@ -129,7 +129,7 @@ class DataFile:
     """The bytes that a record of a text file may have."""
     found: Found | None = None
     unit: str | None = None
-    """What numbers of times count, of explicit CTIs too (`units.py`)."""
+    """What numbers of times count, of explicit CTIs too (`time_units.py`)."""
     since: FilePlace | None = None
     """Where reading begins (None: at the first row); lines are then counted from there. Files that
     find a row by its number need none."""

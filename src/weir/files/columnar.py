@@ -26,13 +26,13 @@ import numpy as np
 import pyarrow as pa
 
 from weir.errors import InputError, WeirError
-from weir.events.intact import check_intact
+from weir.events.arrow_streams import check_intact
 from weir.events.types import BIGINT, DOUBLE, TIMESTAMP, type_name
 from weir.files.buckets import Found
 from weir.files.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
 from weir.files.columnar_types import columns_to_read
 from weir.files.object_file import AHEAD, ObjectFile, joined
-from weir.files.units import from_nanoseconds
+from weir.files.time_units import from_nanoseconds
 from weir.kernels.expressions.casts import convert_what_fits
 from weir.kernels.expressions.evaluation import shown_value
 

@@ -23,16 +23,16 @@ import pyarrow.csv as arrow_csv
 from weir.errors import InputError
 from weir.events.types import BINARY, STRING, type_name
 from weir.files.chunks import CHUNK_ROWS, NO_TIMES, Chunk, Columns, DataFile, shown
-from weir.files.framing import (
+from weir.files.json_nesting import is_too_deep
+from weir.files.jsonl import value_decoder, values_as
+from weir.files.record_frames import (
     BYTE_ORDER_MARK,
     Block,
     read_blocks,
     skip_byte_order_mark,
     to_utf8,
 )
-from weir.files.jsonl import value_decoder, values_as
-from weir.files.nesting import is_too_deep
-from weir.files.texts import (
+from weir.files.text_chunks import (
     Misfits,
     Typed,
     UntypedRows,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import in_place
+from weir.loops.compiled import in_place
 
 NULL, TEXT, WHOLE, NUMBER, TRUTH, REFUSED = range(6)
 """Kinds of values; REFUSED is the kind of a name that may not be there."""

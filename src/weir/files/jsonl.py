@@ -28,7 +28,6 @@ import pyarrow as pa
 
 from weir.errors import PlanError
 from weir.events.batch import ticks
-from weir.events.text import parse_timestamps
 from weir.events.types import (
     BIGINT,
     BINARY,
@@ -40,12 +39,13 @@ from weir.events.types import (
     TIMESTAMP,
     type_name,
 )
+from weir.events.value_text import parse_timestamps
 from weir.files.chunks import CHUNK_ROWS, Chunk, Columns, DataFile, shown
-from weir.files.framing import Block, read_blocks, skip_byte_order_mark
+from weir.files.json_nesting import MAX_NESTING, has_too_deep, is_too_deep
 from weir.files.json_scan import KINDS, LineScanner
-from weir.files.nesting import MAX_NESTING, has_too_deep, is_too_deep
+from weir.files.record_frames import Block, read_blocks, skip_byte_order_mark
 from weir.files.sinks import UNPLAIN_NAME
-from weir.files.texts import (
+from weir.files.text_chunks import (
     EPOCH_HINT,
     Misfits,
     Typed,
@@ -56,7 +56,7 @@ from weir.files.texts import (
     plain_chunk,
     too_long_faults,
 )
-from weir.files.units import in_ticks
+from weir.files.time_units import in_ticks
 from weir.kernels.expressions.evaluation import numbers
 
 Decoder = msgspec.json.Decoder[msgspec.Struct]

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.errors import InputError
-from weir.events.text import parse_dates, parse_timestamps
 from weir.events.types import BINARY, DATE, STRING, TIMESTAMP, is_integer, type_name
-from weir.files.units import from_nanoseconds, without_nanoseconds
-from weir.plan.doubts import warn
+from weir.events.value_text import parse_dates, parse_timestamps
+from weir.files.time_units import from_nanoseconds, without_nanoseconds
+from weir.plan.advice.plan_warnings import warn
 
 _MISFIT = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _NO_VALUE = ("NaTType", "NAType")

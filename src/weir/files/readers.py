@@ -19,7 +19,7 @@ from weir.errors import InputError
 from weir.files.buckets import Found, find_object, list_objects
 from weir.files.chunks import SourcePartition
 from weir.files.columnar import ArrowFile, ParquetFile
-from weir.files.compressed import COMPRESSED
+from weir.files.compressed_files import COMPRESSED
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
 from weir.files.paths import check_name, check_scheme, matches

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from weir.errors import PlanError
 from weir.events.python_lists import python_list, slices
-from weir.events.text import format_timestamps
 from weir.events.types import BIGINT, BINARY, DATE, DOUBLE, INT, STRING, TIMESTAMP
+from weir.events.value_text import format_timestamps
 from weir.files.paths import check_scheme
 from weir.kernels.expressions.casts import cast_array
 from weir.plan.program import DIRECT

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pyarrow as pa
 
-from weir.events.printable import in_one_line
 from weir.files.sinks import json_values
+from weir.wording import in_one_line
 
 WIDEST = 40
 """Characters of a value that are shown."""

@@ -32,9 +32,9 @@ from weir.errors import RunError
 from weir.events.batch import Batch, concat_batches, times
 from weir.files.bucket_staging import BucketStaging
 from weir.files.own_folder import Owner, OwnFolder, file_time, remove_left_over
-from weir.files.runs import SortedRuns, merge_runs
 from weir.files.sidecar import DIGEST_NAME, Sidecar, make_sidecar, sidecar_path, write_sidecar
 from weir.files.sinks import SINKS, sink_format
+from weir.files.sorted_runs import SortedRuns, merge_runs
 from weir.plan.schema import Schema
 from weir.plan.urls import is_object_url
 from weir.reliable.digest import Digest

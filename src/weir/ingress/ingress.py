@@ -26,8 +26,8 @@ from weir.errors import InputError
 from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, empty_batch, ticks, times
 from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.files.chunks import BadRow, Chunk, shown
-from weir.files.texts import told_row
-from weir.files.units import in_ticks
+from weir.files.text_chunks import told_row
+from weir.files.time_units import in_ticks
 from weir.ingress.ingress_loops import judge
 from weir.kernels.expressions.evaluation import shown_value
 from weir.plan.durations import duration_text, rounded_up

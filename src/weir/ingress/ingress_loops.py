@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weir.events.batch import LATEST, OPEN, START
-from weir.events.compiled import in_place
+from weir.loops.compiled import in_place
 
 
 @in_place

@@ -41,6 +41,7 @@ import pyarrow as pa
 from weir.errors import RunError
 from weir.files.chunks import Chunk
 from weir.ingress.ingress_log import IngressLog, LogCollected, Logged
+from weir.ingress.source_integrity import gone
 from weir.ingress.source_signals import (
     Accept,
     Accepted,
@@ -65,7 +66,6 @@ from weir.ingress.source_signals import (
     StoreFailed,
     Wait,
 )
-from weir.ingress.unchanged import gone
 from weir.plan.operators import Source
 from weir.reliable.objects import ObjectRef
 

@@ -17,7 +17,7 @@ import msgspec
 
 from weir.errors import SnapshotCorrupt
 from weir.job.delays import LAST_BUCKET, added
-from weir.job.drawn_plan import DrawnPlan
+from weir.job.plan_drawing import DrawnPlan
 from weir.job.status import JobStatus, VertexStatus
 from weir.reliable.codec import decode_record
 from weir.reliable.keys import HISTORY

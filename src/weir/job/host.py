@@ -4,8 +4,8 @@ Rules
 1. Orders name all instances that the host is to run. The host drops an instance whose incarnation
    is not the ordered one; a new instance loads its checkpoint first. Orders of an older epoch or
    number are ignored.
-2. Instances get their inputs by hand-over or over connections (`linking.py`); the host serves
-   their streams to other hosts (`serving.py`).
+2. Instances get their inputs by hand-over or over connections (`instance_inputs.py`); the host
+   serves their streams to other hosts (`stream_server.py`).
 3. Back pressure: an instance does not step while the volatile tail of one of its streams is larger
    than `tail_buffer`, nor while each of its streams is `ahead_buffer` ahead of its fastest reader.
    So an instance always steps for a reader that has read all it wrote. That prevents deadlock: in a
@@ -13,7 +13,7 @@ Rules
    (docs/design/0009).
 4. Nothing counts before the store says so: the host reports segments and checkpoints when they are
    stored.
-5. An answer of the store goes to the instance that asked (`requests.py`), never to its successor.
+5. An answer of the store goes to the instance that asked (`store_requests.py`), never to its successor.
    A request that failed is repeated; until it succeeds the host reports that it is in trouble.
 6. While orders say so (`Orders.held`), sinks neither step nor commit: nothing leaves the job yet.
 7. The host notes what it is about to do before it does it (`poison.py`). With every report it tells
@@ -26,13 +26,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from weir.errors import SnapshotCorrupt
-from weir.job.committing import RunningSink
-from weir.job.linking import Links
+from weir.job.hosted_instance import Running
+from weir.job.instance_inputs import Links
 from weir.job.messages import Orders, Report, VertexOrder
 from weir.job.poison import Death, MemoryNotes, Notes
-from weir.job.requests import Requests
-from weir.job.running import Running
-from weir.job.serving import Subscribers
 from weir.job.settings import HostSettings
 from weir.job.signals import (
     Arrived,
@@ -58,6 +55,9 @@ from weir.job.signals import (
     Unstored,
     Unsubscribed,
 )
+from weir.job.sink_commits import RunningSink
+from weir.job.store_requests import Requests
+from weir.job.stream_server import Subscribers
 from weir.reliable.cursor import Cursor
 from weir.reliable.log import LogStream
 from weir.reliable.objects import ObjectRef

@@ -3,20 +3,21 @@
 Rules
 1. The manager gives no orders before its first record is durable. It stops, and from then on tells
    nobody anything, when another manager has taken over or it cannot write its record
-   (`record_keeper.py`), and when a host reports that it follows a later epoch.
-2. When a host is lost, its instances are placed anew at once, as new incarnations (`placing.py`).
+   (`record_writer.py`), and when a host reports that it follows a later epoch.
+2. When a host is lost, its instances are placed anew at once, as new incarnations (`placement.py`).
 3. A host that was not heard of for `silence` seconds is lost for good, and so is one of two that do
-   not reach each other (`watching.py`): if it comes back it is told to begin anew, and what it
+   not reach each other (`host_registry.py`): if it comes back it is told to begin anew, and what it
    reports of its vertices no longer counts. A job that has had no host at all for `host_limit`
    seconds ends, and keeps everything.
 4. The manager deletes objects, and lets hosts forget rows, only when a durable record says that
    they are garbage.
 5. The job is finished when every sink has committed its last row. It fails when a vertex fails, and
    then keeps everything.
-6. Now and then the manager sweeps the store for objects that nothing refers to (`sweeping.py`).
+6. Now and then the manager sweeps the store for objects that nothing refers to
+   (`garbage_sweep.py`).
 7. A host that is known to have died is lost at once. A vertex that kills its hosts at the same
    rows ends the job (`poison.py`); so do many deaths in no step, in short succession, if nothing
-   is stored in between (`mourning.py`).
+   is stored in between (`host_failures.py`).
 8. A host that is at a long step gives signs of life, and is not lost. A step that takes longer than
    `step_limit`, if there is one, ends the job.
 9. The sinks of a job that begins `held` wait until they are released: nothing is committed before.
@@ -26,8 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from weir.job.commits import LOST, PUT_BACK
+from weir.job.commit_log import LOST, PUT_BACK
 from weir.job.delays import Delays
+from weir.job.garbage_sweep import Sweeper
+from weir.job.host_failures import Mourning
+from weir.job.host_registry import HostState, HostWatch
 from weir.job.ledger import (
     Ledger,
     collect,
@@ -39,10 +43,9 @@ from weir.job.ledger import (
     without,
 )
 from weir.job.messages import Orders, Preparing, Pulse, Report, VertexReport
-from weir.job.mourning import Mourning
-from weir.job.placing import Placement, Placements, first_gap, gap_before, log_is_ahead
+from weir.job.placement import Placement, Placements, first_gap, gap_before, log_is_ahead
 from weir.job.poison import Death
-from weir.job.record_keeper import TAKEN_OVER, RecordKeeper
+from weir.job.record_writer import TAKEN_OVER, RecordKeeper
 from weir.job.settings import ManagerSettings
 from weir.job.signals import (
     Answer,
@@ -63,8 +66,6 @@ from weir.job.signals import (
 )
 from weir.job.store_trouble import MANAGER, StoreTrouble
 from weir.job.story import StoryLine
-from weir.job.sweeping import Sweeper
-from weir.job.watching import HostState, HostWatch
 from weir.reliable.keys import is_ephemeral
 from weir.reliable.strategies import Strategy
 from weir.runtime.topology import Topology

@@ -66,7 +66,7 @@ class ManagerSettings:
     stop_limit: float = 10.0
     """The last checkpoint of a job that is stopped may take so long."""
     sweep_every: float = 60.0
-    """How often the store is swept (`sweeping.py`)."""
+    """How often the store is swept (`garbage_sweep.py`)."""
     deaths: int = 3
     """So many deaths at the same rows end the job (`poison.py`)."""
     step_limit: float | None = None

@@ -18,8 +18,8 @@ import msgspec
 from weir.events.batch import OPEN, START
 from weir.job.manager import Manager
 from weir.job.messages import Preparing
-from weir.job.placing import Placement
-from weir.job.records import last_record
+from weir.job.placement import Placement
+from weir.job.record_reader import last_record
 from weir.job.signals import EndJob
 from weir.job.story import StoryLine
 from weir.reliable.codec import decode_record

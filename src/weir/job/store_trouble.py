@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from weir.events.plurals import counted
+from weir.wording import counted
 
 TELL_AFTER = 1.0
 MANAGER = "the job manager"

@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch, Int64s, concat_batches
-from weir.events.memory import numbers_of
 from weir.events.order import sort_batch, taken
+from weir.loops.arrow_memory import numbers_of
 
 Tables = dict[str, pa.Table]
 

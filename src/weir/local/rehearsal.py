@@ -24,8 +24,13 @@ from typing import Any
 import pyarrow as pa
 
 from weir.events.batch import Batch
-from weir.events.dry_runs import dry_run
-from weir.events.loop_cache import (
+from weir.events.types import BOOLEAN
+from weir.files.chunks import SourcePartition
+from weir.files.readers import open_partition
+from weir.files.sinks import JsonLinesForm
+from weir.files.writers import OutputWriter
+from weir.local.runner import LocalRun
+from weir.loops.code_cache import (
     PACKAGE,
     Need,
     count_compiled,
@@ -35,12 +40,7 @@ from weir.events.loop_cache import (
     stamp,
     used,
 )
-from weir.events.types import BOOLEAN
-from weir.files.chunks import SourcePartition
-from weir.files.readers import open_partition
-from weir.files.sinks import JsonLinesForm
-from weir.files.writers import OutputWriter
-from weir.local.runner import LocalRun
+from weir.loops.dry_runs import dry_run
 from weir.plan.expressions import UserCall
 from weir.plan.operators import Filter, Node, RowScan, Source
 from weir.plan.operators.abstract import Operator
@@ -50,7 +50,7 @@ from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.plan.states import MergeFunction, RowCode, RowRun
 from weir.plan.traversal import rebuilt, with_inputs
-from weir.plan.user_code import (
+from weir.plan.usercode.functions import (
     AggregateFunction,
     FoldingAggregate,
     OperatorFunction,

@@ -20,19 +20,19 @@ from weir.errors import PlanError
 from weir.events.batch import Batch, concat_batches, empty_batch, times
 from weir.events.order import in_order
 from weir.events.python_lists import readable_list
-from weir.files.given_rows import table_of
-from weir.ingress.memory import MemoryPartition
-from weir.local.files import run_files
+from weir.files.memory_rows import table_of
+from weir.ingress.memory_partitions import MemoryPartition
+from weir.local.file_run import run_files
 from weir.local.runner import LocalRun
 from weir.local.second_run import differences_here, kept_traces, other_cut
 from weir.plan.limits import check_numbers
 from weir.plan.operators import Source, schema
 from weir.plan.stream import Stream, as_stream
-from weir.runtime.checking import check_same
-from weir.runtime.input_doubts import MOST_ROWS, warn_of_fields
+from weir.runtime.input_warnings import MOST_ROWS, warn_of_fields
 from weir.runtime.partitions import open_partitions
 from weir.runtime.programs import Runnable, as_program, program_of
 from weir.runtime.reports import OnProgress, RunReport
+from weir.runtime.row_differences import check_same
 
 Items = Sequence[Mapping[str, object]]
 

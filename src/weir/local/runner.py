@@ -13,8 +13,8 @@ from functools import partial
 
 from weir.errors import PlanError, RunError
 from weir.events.batch import OPEN, Batch
-from weir.events.interrupts import plain_interrupts
 from weir.files.chunks import CHUNK_ROWS, SourcePartition
+from weir.loops.interrupts import plain_interrupts
 from weir.plan.operators import Source
 from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
@@ -23,10 +23,10 @@ from weir.reliable.digest import Digest, digest
 from weir.reliable.stream import MemoryStream
 from weir.reliable.traces import Traces
 from weir.reliable.vertex import Vertex
-from weir.runtime.checking import written_by
 from weir.runtime.failed_rows import completing
 from weir.runtime.partitions import Partitions
 from weir.runtime.reports import OnProgress, Progress, SinkTotal, SourceTotal
+from weir.runtime.row_differences import written_by
 from weir.runtime.source_vertex import PartitionReader, SourceVertex
 from weir.runtime.topology import StreamId, VertexId, VertexSpec, make_topology
 from weir.runtime.vertices import (

@@ -10,7 +10,7 @@ Rules
 3. Functions are called more often than needed, so those that count or remember calls are found.
 4. Inputs are cut elsewhere, and operators begin anew with what a snapshot keeps of them: after the
    first step, the second, the fourth and so on; not if a snapshot cannot keep all of it
-   (`plan/unsaved.py`).
+   (`plan/usercode/unsaved_windows.py`).
 
 The first run leaves traces of all its streams in a folder (`traces.py`); the second compares its
 rows with them, and what comes back is the first row that differs in each stream.
@@ -36,7 +36,7 @@ from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fi
 from weir.plan.program import Output, Program, ProgramText, StreamKind
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
-from weir.plan.unsaved import unsaved_cells
+from weir.plan.usercode.unsaved_windows import unsaved_cells
 from weir.reliable.differences import RowDifference
 from weir.reliable.traces import Traces
 from weir.runtime.partitions import Partitions, open_partitions

@@ -16,7 +16,7 @@ from html import escape
 
 import msgspec
 
-from weir.page.look import asset
+from weir.page.page_files import asset
 from weir.page.view import PageView
 
 _SCRIPTS = ("dom.js", "graph.js", "charts.js", "timeline.js", "tables.js", "page.js")

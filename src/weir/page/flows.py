@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from weir.job.drawn_plan import DrawnPlan, DrawnVertex
+from weir.job.plan_drawing import DrawnPlan, DrawnVertex
 from weir.job.status import JobStatus, VertexStatus
 
 FAR_BEHIND = 1_000_000

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from weir.errors import WeirError
 from weir.files.sinks import json_values
-from weir.job.committed import Manifest, OutputReader, manifests
+from weir.job.output_reader import Manifest, OutputReader, manifests
 from weir.reliable.store import Store
 
 MOST_ROWS = 12

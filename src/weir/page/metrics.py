@@ -22,8 +22,8 @@ import msgspec
 
 from weir.errors import PlanError, RunError
 from weir.job.delays import BUCKETS, bucket_end
-from weir.job.drawn_plan import DrawnPlan
 from weir.job.history import unread_rows
+from weir.job.plan_drawing import DrawnPlan
 from weir.job.status import JobStatus, VertexStatus
 from weir.page.quiet_server import QuietRequest, QuietServer
 

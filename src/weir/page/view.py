@@ -22,10 +22,10 @@ import msgspec
 from weir.errors import WeirError
 from weir.files.object_store import ObjectStore
 from weir.job.delays import percentile
-from weir.job.drawn_plan import DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex, read_plan
 from weir.job.history import History, all_delays, read_history
-from weir.job.kept import Kept, kept_objects
+from weir.job.plan_drawing import DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex, read_plan
 from weir.job.status import JobStatus, read_status, read_story_object, story_keys
+from weir.job.store_listing import Kept, kept_objects
 from weir.job.story import StoryLine
 from weir.page.episodes import Told, told
 from weir.page.flows import EdgeFlow, VertexWait, flows_of, waits_of

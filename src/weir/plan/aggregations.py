@@ -9,7 +9,7 @@ import pyarrow as pa
 from weir.errors import Position
 from weir.events.types import is_integer
 from weir.plan.schema import Schema
-from weir.plan.user_code import AggregateFunction, FoldingAggregate
+from weir.plan.usercode.functions import AggregateFunction, FoldingAggregate
 
 _BY_ORDER = frozenset(("first", "last", "collect", "user"))
 _ADDED_UP = frozenset(("count_star", "count", "sum", "avg", "stddev", "variance", "moments"))

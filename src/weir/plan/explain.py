@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from weir.events.plurals import counted
 from weir.events.types import type_name
 from weir.plan.explain_dot import dot_of
 from weir.plan.holds import longest_holds
@@ -24,6 +23,7 @@ from weir.plan.spans import NONE, Span
 from weir.plan.stages import Branch, Link, Port, Split, Stage, StagedPlan
 from weir.plan.strategy import Choice, choose_strategies, default_strategy
 from weir.plan.traversal import ordered_nodes, reader_counts
+from weir.wording import counted
 
 Format = Literal["text", "dot", "json"]
 

@@ -20,7 +20,7 @@ from weir.errors import Position
 from weir.events.types import BOOLEAN
 
 if TYPE_CHECKING:
-    from weir.plan.user_code import ScalarFunction
+    from weir.plan.usercode.functions import ScalarFunction
 
 LIFETIME_NAMES = ("vs", "ve")
 

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from weir.events.types import type_name
-from weir.plan.code_fingerprint import UserFunction, value_text
 from weir.plan.explain import operator_text
 from weir.plan.operators import Node, Recovery
 from weir.plan.stages import Branch, Link, Sink, Stage, StagedPlan
+from weir.plan.usercode.code_fingerprint import UserFunction, value_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from weir.errors import PlanError
 from weir.plan.operators import Node, Source, schema
 from weir.plan.urls import refuse_secrets
-from weir.plan.user_code import EmittingApp
+from weir.plan.usercode.functions import EmittingApp
 
 StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 """What the rows of an output and of the streams to it are: results, or a source's late or bad

@@ -11,13 +11,13 @@ import pyarrow as pa
 from weir.errors import PlanError
 from weir.events.python_types import TypeText, written_type
 from weir.events.types import BIGINT, TIMESTAMP, type_name
+from weir.plan.advice.plan_warnings import warn_of_plain
+from weir.plan.advice.python_habits import instead
 from weir.plan.binding.binder import unknown
 from weir.plan.binding.projection import check_name
-from weir.plan.doubts import warn_of_plain
 from weir.plan.durations import Ticks, parse_duration
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.operators.source import LARGEST_RECORD, MAX_RECORD, UNITS_OF_TIME
-from weir.plan.python_habits import instead
 from weir.plan.runners import provided
 from weir.plan.sizes import parse_size
 from weir.plan.stream import Stream

@@ -29,7 +29,7 @@ from weir.errors import ProgramPlace
 from weir.plan.expressions import Literal
 
 if TYPE_CHECKING:
-    from weir.plan.imported_files import ImportedFrom
+    from weir.plan.usercode.imported_files import ImportedFrom
 
 MergeKind: TypeAlias = OneOf["add", "set", "max", "min", "append", "add_to_set", "top_k", "call"]
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, get_args
 
 from weir.errors import PlanError, UnknownAttribute
 from weir.events.types import type_name
+from weir.plan.advice.plan_warnings import told_already, warn_of_plain, warn_of_unordered
+from weir.plan.advice.python_habits import KIND_HABITS, STREAM_HABITS, habit, instead, no_attribute
 from weir.plan.binding.builder import apply, union
 from weir.plan.binding.drafts import Draft, Named, both, draft, listed, select_items, term
 from weir.plan.binding.partitioning import checked
@@ -26,17 +28,15 @@ from weir.plan.binding.query import (
     PartitionClause,
 )
 from weir.plan.binding.selects import partition
-from weir.plan.doubts import told_already, warn_of_plain, warn_of_unordered
 from weir.plan.operators import Distinct, Node, Recovery, schema
 from weir.plan.program import Output
-from weir.plan.python_habits import KIND_HABITS, STREAM_HABITS, habit, instead, no_attribute
 from weir.plan.runners import provided
 from weir.plan.schema import Schema
 from weir.plan.strategy import parse_strategy
 from weir.plan.stream_lifetimes import LifetimeMethods
 from weir.plan.stream_results import ResultMethods
 from weir.plan.terms import Condition, Term, as_aggregate, as_condition, explode
-from weir.plan.user_code import OperatorCall
+from weir.plan.usercode.functions import OperatorCall
 from weir.plan.windows import Hopping, Session, Window, window_text
 
 JoinName: TypeAlias = Literal[

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
+from weir.plan.advice.plan_warnings import warn_of_plain
 from weir.plan.binding.lifetimes import BoundChange, change_lifetime
 from weir.plan.binding.query import ChopChange, StitchChange
-from weir.plan.doubts import warn_of_plain
 from weir.plan.durations import Ticks, parse_duration
 from weir.plan.lifetime_changes import (
     ClipDuration,

@@ -17,13 +17,13 @@ import numpy as np
 from weir.errors import PlanError
 from weir.events.python_types import TypeText, written_type
 from weir.events.types import DATE, TIMESTAMP
-from weir.plan.doubts import warn_of_null
+from weir.plan.advice.plan_warnings import warn_of_null
+from weir.plan.advice.python_habits import TERM_HABITS, functions_as_habits, no_attribute
 from weir.plan.durations import parse_duration
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
-from weir.plan.python_habits import TERM_HABITS, functions_as_habits, no_attribute
 from weir.plan.render import render
 from weir.plan.runners import provided
-from weir.plan.user_code import AggregateFunction, ScalarFunction
+from weir.plan.usercode.functions import AggregateFunction, ScalarFunction
 
 Value: TypeAlias = (
     "Term | bool | int | float | str | bytes | Decimal | datetime | date | timedelta"

@@ -20,10 +20,9 @@ import msgspec
 import pyarrow as pa
 
 from weir.errors import SnapshotCorrupt
+from weir.events.arrow_streams import ArrowStream, check_intact, stream_size, write_stream
 from weir.events.batch import Batch
-from weir.events.intact import check_intact
-from weir.events.memory import numbers_of
-from weir.events.packed import ArrowStream, stream_size, write_stream
+from weir.loops.arrow_memory import numbers_of
 from weir.reliable.objects import SEAL, seal_of, unsealed
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry

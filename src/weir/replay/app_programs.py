@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from weir.errors import PlanError
-from weir.handlers.app import App
-from weir.handlers.compiling import compile_app
+from weir.handlers.api.app import App
+from weir.handlers.planning.app_compiler import compile_app
 from weir.kernels.operators.state_scan import slow_states
 from weir.plan.operators import StateScan
 from weir.plan.program import Output, Program, ProgramApp
 from weir.plan.traversal import ordered_nodes
+from weir.replay.app_logs import log_paths
 from weir.replay.batch_programs import ReplayTask, batch_program, first_program
-from weir.replay.given_logs import log_paths
 from weir.replay.variants import variants_of
 from weir.runtime.programs import program_of
 

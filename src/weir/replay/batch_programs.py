@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weir.errors import PlanError
-from weir.handlers.app import App
-from weir.handlers.compiling import compile_app
-from weir.handlers.explaining import ways
+from weir.handlers.api.app import App
+from weir.handlers.planning.app_compiler import compile_app
+from weir.handlers.planning.app_explanation import ways
 from weir.plan.operators import FinalState, Node, Source, SourceOptions, schema
 from weir.plan.program import Output, Program
 from weir.plan.stream import Stream

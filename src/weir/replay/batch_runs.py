@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from weir.errors import PlanError
-from weir.local.files import run_files
+from weir.local.file_run import run_files
 from weir.plan.program import Program
 from weir.runtime.partitions import Partitions
 from weir.runtime.reports import OnProgress, RunReport

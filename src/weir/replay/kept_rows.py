@@ -4,8 +4,8 @@ first."""
 from __future__ import annotations
 
 from weir.errors import InputError
-from weir.files.diff import total_digest
-from weir.files.saved import open_outputs
+from weir.files.output_diff import total_digest
+from weir.files.saved_outputs import open_outputs
 
 
 def rows_differ(path: str, digest: str) -> str:

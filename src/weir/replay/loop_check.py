@@ -16,12 +16,12 @@ from itertools import islice
 from pathlib import Path
 
 from weir.events.batch import START
-from weir.files.saved import open_outputs
-from weir.handlers.serial_order import event_rows, serial_order
+from weir.files.saved_outputs import open_outputs
+from weir.handlers.planning.handler_order import event_rows, serial_order
 from weir.ingress.connectors.registry import open_any
 from weir.plan.operators import schema
+from weir.replay.batch_cuts import LogBatch
 from weir.replay.batch_programs import BatchProgram, ReplayTask, key_of
-from weir.replay.cutting import LogBatch
 from weir.replay.shadow_runs import begun_tables, log_slices, of_variant, serial_app
 from weir.replay.variants import Variant
 from weir.runtime.failed_rows import row_place
@@ -29,7 +29,7 @@ from weir.runtime.reports import OnProgress, Progress
 from weir.shadow.comparison import cell_difference
 from weir.shadow.difference_errors import difference_error
 from weir.shadow.engine_run import saved_cells
-from weir.shadow.log_reading import ordered_events
+from weir.shadow.log_events import ordered_events
 from weir.shadow.saved_contents import restore, saved_functions
 from weir.shadow.saved_tables import saved_rows
 from weir.shadow.serial_loop import LogEvent, SerialLoop

@@ -10,7 +10,7 @@ import msgspec
 from weir.runtime.reports import RunReport
 
 if TYPE_CHECKING:
-    from weir.replay.cutting import LogCuts, RankedLog
+    from weir.replay.batch_cuts import LogCuts, RankedLog
     from weir.replay.run_folder import MadeFile
     from weir.replay.variants import Variant
 

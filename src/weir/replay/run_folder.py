@@ -2,7 +2,7 @@
 
     lock           held (`flock`) by the process that replays
     run.json       what is replayed: the app's code, logs, parameters, options, each by its name
-    cuts.json      where the logs are cut (`cutting.py`)
+    cuts.json      where the logs are cut (`batch_cuts.py`)
     00000/ …       a finished batch: what was emitted, the state behind it, `batch.json`
     00001.part/    a batch in the making; it means nothing
     report.json    all is done, and the outputs are in their places; the batches are gone
@@ -10,7 +10,7 @@
 Rules
 1. `run.json` is the first thing that is written. A replay that finds another one's finished
    batches is refused, with the names of what has changed: they would not fit the rest.
-2. Every file and folder gets its name when all of it has reached the disk (`durable.py`), so
+2. Every file and folder gets its name when all of it has reached the disk (`durable_files.py`), so
    whatever is killed, and whenever, finished batches are whole.
 3. What an earlier process left is used when its rows have the digests that were noted. Each of
    the JSON files has the hash of what it says, so one that is damaged or edited is found.
@@ -32,10 +32,10 @@ from typing import TypeVar
 import msgspec
 
 from weir.errors import PlanError, RunError
-from weir.plan.code_fingerprint import changes
-from weir.replay.cutting import LogCuts
-from weir.replay.durable import remove_folder, rename_durably, write_durably
-from weir.replay.finished import FinishedReplay
+from weir.plan.usercode.code_fingerprint import changes
+from weir.replay.batch_cuts import LogCuts
+from weir.replay.durable_files import remove_folder, rename_durably, write_durably
+from weir.replay.finished_replay import FinishedReplay
 from weir.replay.kept_rows import rows_differ
 
 if sys.platform != "win32":

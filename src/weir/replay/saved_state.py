@@ -28,10 +28,10 @@ from weir.errors import InputError, PlanError
 from weir.events.batch import LATEST
 from weir.events.types import type_name
 from weir.files.sidecar import read_sidecar, sidecar_path
-from weir.handlers.app import App
-from weir.plan.code_fingerprint import changes, value_text
+from weir.handlers.api.app import App
 from weir.plan.operators import FinalState, schema
-from weir.replay.durable import rename_durably
+from weir.plan.usercode.code_fingerprint import changes, value_text
+from weir.replay.durable_files import rename_durably
 from weir.replay.kept_rows import rows_differ
 
 MANIFEST = "manifest.json"

@@ -11,18 +11,18 @@ from typing import TypeVar
 
 from weir.events.batch import OPEN
 from weir.files.readers import open_partition
-from weir.handlers.app import App
-from weir.handlers.declarations import State
-from weir.handlers.serial_order import event_rows, serial_order
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import State
+from weir.handlers.planning.handler_order import event_rows, serial_order
 from weir.ingress.connectors.registry import open_any
 from weir.plan.operators import FinalState, Source, schema
+from weir.replay.batch_cuts import BatchPart, LogBatch, LogMark, LogPosition, RankedLog
 from weir.replay.batch_programs import BatchProgram, ReplayTask, key_of
-from weir.replay.cutting import BatchPart, LogBatch, LogMark, LogPosition, RankedLog
 from weir.replay.slices import slices_of
 from weir.replay.variants import Variant
 from weir.shadow.app_shadow import DEFAULT_EVENTS
 from weir.shadow.engine_run import EnginePlan
-from weir.shadow.log_reading import FirstEvents, UnknownToPython, first_events
+from weir.shadow.log_events import FirstEvents, UnknownToPython, first_events
 from weir.shadow.saved_tables import SavedTable, saved_table
 from weir.shadow.serial_loop import SerialApp
 from weir.shadow.shadow_run import SECONDS, ShadowRun

@@ -15,8 +15,8 @@ from itertools import product
 from urllib.parse import quote
 
 from weir.errors import PlanError
-from weir.handlers.app import App
-from weir.handlers.parameters import ParamValue
+from weir.handlers.api.app import App
+from weir.handlers.api.parameters import ParamValue
 
 MOST_VARIANTS = 1000
 LONGEST_FOLDER = 200

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Int64s, times
-from weir.events.text import format_timestamps
 from weir.events.types import TIMESTAMP
-from weir.files.diff import compare_rows
-from weir.files.saved import SavedOutput, open_outputs
+from weir.events.value_text import format_timestamps
+from weir.files.output_diff import compare_rows
+from weir.files.saved_outputs import SavedOutput, open_outputs
 from weir.replay.reports import EmittedOutput, ReplayReport, VariantReport
 from weir.replay.what_if_page import CountLine, EmittedCharts, what_if_page
 

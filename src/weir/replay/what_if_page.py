@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from weir.events.plurals import counted
-from weir.page.look import asset
+from weir.page.page_files import asset
 from weir.replay.reports import EmittedOutput, ReplayReport
+from weir.wording import counted
 
 MOST_LINES = 8
 """More lines in one plot cannot be told apart; there are as many colours."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from weir.errors import EventFailed, InputRow, WeirError
 from weir.files.chunks import Chunk, DataFile, PartitionSlice, SourcePartition
-from weir.ingress.memory import MemoryPartition
+from weir.ingress.memory_partitions import MemoryPartition
 from weir.kernels.expressions.evaluation import shown_value
 from weir.runtime.partitions import Partitions
 

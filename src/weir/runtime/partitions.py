@@ -14,7 +14,7 @@ from weir.plan.program import Program
 from weir.plan.rewrites.pruning import needed_columns
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.traversal import ordered_nodes
-from weir.runtime.input_doubts import warn_of_inputs
+from weir.runtime.input_warnings import warn_of_inputs
 
 Partitions = Mapping[str, Sequence[SourcePartition]]
 KnownNames = Mapping[str, Sequence[str]]

@@ -82,7 +82,7 @@ def decoded(text: bytes, name: str) -> str:
     try:
         return io.TextIOWrapper(io.BytesIO(text), encoding="utf-8-sig").read()
     except UnicodeDecodeError as error:
-        from weir.files.framing import to_utf8
+        from weir.files.record_frames import to_utf8
 
         message = f"cannot read the program {name}: it is not UTF-8 text"
         raise PlanError(message, hint=to_utf8(text)) from error

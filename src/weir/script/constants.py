@@ -16,7 +16,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from weir.errors import ScriptError
-from weir.events.text import parse_dates, parse_timestamps
 from weir.events.types import (
     BIGINT,
     BOOLEAN,
@@ -28,10 +27,11 @@ from weir.events.types import (
     TIMESTAMP,
     type_name,
 )
+from weir.events.value_text import parse_dates, parse_timestamps
 from weir.plan.binding.coercion import coerce, common_type_of, widens
 from weir.plan.durations import UNITS
 from weir.plan.expressions import Literal
-from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 from weir.script.cursor import offset_of
 from weir.script.source import ProgramSource, did_you_mean
 from weir.script.tree import DurationLiteral, TypedLiteral

@@ -18,7 +18,7 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from weir.plan.binding.elsewhere import function_hint
+from weir.plan.advice.other_dialects import function_hint
 from weir.plan.limits import MOST_PARTS
 from weir.script.habits import stray_hint
 from weir.script.source import ProgramSource

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from weir.plan.doubts import warn
+from weir.plan.advice.plan_warnings import warn
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Expr, UserCall
 from weir.script.constants import StatementScope
 from weir.script.dialect import parse_expression
-from weir.script.doubts import null_doubts
+from weir.script.script_warnings import null_doubts
 from weir.script.source import ProgramSource
 from weir.script.translate_expressions import expression
 

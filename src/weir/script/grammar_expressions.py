@@ -14,7 +14,7 @@ from typing import TypeAlias
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from weir.plan.binding.elsewhere import function_hint
+from weir.plan.advice.other_dialects import function_hint
 from weir.plan.durations import UNITS
 from weir.script.cursor import TokenCursor
 from weir.script.grammar_types import data_type

@@ -1,7 +1,7 @@
 """What people write who have another SQL in the fingers, and what Weir has for it.
 
 These are hints only, for words that stand where nothing of ours can: a name that is also a word of
-another dialect stays a name. (Functions of other dialects: `plan/binding/elsewhere.py`.)
+another dialect stays a name. (Functions of other dialects: `plan/advice/other_dialects.py`.)
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Whatever the file raises is a `ScriptError` at the IMPORT. The file is run under a name that is gone
 from `sys.modules` afterwards, with the modules of the program's folder that it imports; other
-processes run the same texts (`plan/imported_files.py`).
+processes run the same texts (`plan/usercode/imported_files.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from sqlglot import exp
 
 from weir.errors import PlanError, ScriptError
 from weir.plan.binding.functions import FUNCTIONS
-from weir.plan.code_fingerprint import file_code
-from weir.plan.imported_files import ImportedFiles
-from weir.plan.module_search import ReachedModules, reached_from
-from weir.plan.user_code import UserFunctions, describe
+from weir.plan.usercode.code_fingerprint import file_code
+from weir.plan.usercode.functions import UserFunctions, describe
+from weir.plan.usercode.imported_files import ImportedFiles
+from weir.plan.usercode.module_search import ReachedModules, reached_from
 from weir.script.constants import StatementScope, string
 from weir.script.translate_expressions import AGGREGATES
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from weir.plan.binding.builder import apply
 from weir.plan.operators import Node, schema
-from weir.plan.user_code import OperatorCall
+from weir.plan.usercode.functions import OperatorCall
 from weir.script.constants import StatementScope, literal
 from weir.script.cursor import offset_of
 from weir.script.source import did_you_mean

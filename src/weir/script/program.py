@@ -18,22 +18,22 @@ from sqlglot import exp
 
 from weir.errors import PlanError, ScriptError
 from weir.events.types import type_name
+from weir.plan.advice.plan_warnings import warn
 from weir.plan.binding.builder import build_query
 from weir.plan.binding.query import Query
-from weir.plan.doubts import warn
-from weir.plan.imported_files import ImportedFiles
 from weir.plan.operators import Node, Source, schema
 from weir.plan.program import Output, Program, ProgramText, StreamKind, turned_away
 from weir.plan.settings import SETTINGS
 from weir.plan.urls import refuse_secrets
-from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
+from weir.plan.usercode.imported_files import ImportedFiles
 from weir.script.apps import emitted_node
 from weir.script.constants import Parameter, StatementScope, declared, literal, overridden, string
 from weir.script.cursor import offset_of
 from weir.script.dialect import parse_statements
-from weir.script.doubts import Doubt, query_doubts, stream_doubts
 from weir.script.imports import imported, undecorated
 from weir.script.operators import apply_node, find_stream
+from weir.script.script_warnings import Doubt, query_doubts, stream_doubts
 from weir.script.source import ProgramSource, did_you_mean
 from weir.script.streams import source_node
 from weir.script.translate import partition_clauses, translate_query

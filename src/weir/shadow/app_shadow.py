@@ -10,16 +10,16 @@ from pathlib import Path
 
 from weir.errors import PlanError
 from weir.files.chunks import SourcePartition
-from weir.handlers.app import App
-from weir.handlers.compiling import Compiled, compile_app
-from weir.handlers.serial_order import event_rows, serial_order
+from weir.handlers.api.app import App
+from weir.handlers.planning.app_compiler import Compiled, compile_app
+from weir.handlers.planning.handler_order import event_rows, serial_order
 from weir.plan.operators import FinalState, Node, Source, schema
 from weir.plan.program import Program
 from weir.plan.traversal import ordered_nodes
 from weir.runtime.partitions import Partitions
 from weir.shadow.difference_errors import difference_error
 from weir.shadow.engine_run import EnginePlan
-from weir.shadow.log_reading import UnknownToPython, first_events, ordered_events
+from weir.shadow.log_events import UnknownToPython, first_events, ordered_events
 from weir.shadow.serial_loop import LogEvent, SerialApp, SerialLoop
 from weir.shadow.shadow_run import SECONDS, ShadowEvents, ShadowRun
 from weir.shadow.stream_events import PartitionHead, stream_events

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from weir.handlers.running import running_with
+from weir.handlers.runs.running_event import running_with
 from weir.plan.operators import schema
 from weir.shadow.engine_run import EnginePlan, EngineResult, EngineRow
 from weir.shadow.saved_contents import CellContent, SavedCells, contents, restore

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from weir.errors import ProgramPlace, ReplayDiffers
 from weir.events.batch import OPEN
-from weir.handlers.app import App
+from weir.handlers.api.app import App
 from weir.kernels.expressions.evaluation import shown_time, shown_value
 from weir.shadow.comparison import SerialDifference
 from weir.shadow.serial_loop import HandlerLine, LogEvent

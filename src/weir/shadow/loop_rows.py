@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import OPEN, Batch
-from weir.events.text import parse_timestamps
-from weir.files.diff import OnlyHere, first_difference, total_digest
-from weir.files.saved import SavedOutput, open_outputs
+from weir.events.value_text import parse_timestamps
+from weir.files.output_diff import OnlyHere, first_difference, total_digest
+from weir.files.saved_outputs import SavedOutput, open_outputs
 from weir.files.sinks import json_values
 from weir.files.writers import OutputWriter
 from weir.plan.schema import Schema

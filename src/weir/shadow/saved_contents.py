@@ -10,11 +10,11 @@ from fractions import Fraction
 from itertools import count, takewhile
 from typing import Any, TypeAlias
 
-from weir.handlers.declarations import State
-from weir.plan.made_functions import plain_function
+from weir.handlers.api.declarations import State
 from weir.plan.operators import FinalState
 from weir.plan.saved_states import saved_name
 from weir.plan.states import MergeKind
+from weir.plan.usercode.made_functions import plain_function
 from weir.shadow.serial_cells import (
     OF_ELEMENTS,
     CellKey,

@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from weir.events.types import DOUBLE, is_integer
 from weir.events.user_copies import StructValue
-from weir.handlers.declarations import State
+from weir.handlers.api.declarations import State
 from weir.kernels.expressions.handler_values import settled_value
 from weir.kernels.expressions.user_values import Misfit
 from weir.plan.states import MergeKind

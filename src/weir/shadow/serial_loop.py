@@ -5,7 +5,8 @@ at a time; a shadow run compares the two (`comparison.py`). Nothing here is made
 
 Rules
 1. CPython runs the user's functions as they are. States and emits reach the loop through
-   `handlers/running.py`; cells are `serial_cells.py`. Parameters are their plain values meanwhile.
+   `handlers/runs/running_event.py`; cells are `serial_cells.py`. Parameters are their plain values
+   meanwhile.
 2. An event and what a state holds are handed out as copies, to each handler its own: a handler may
    change a list that it was given, and nobody else sees it.
 3. An emitted row has the lifetime of its event and values of the stream's types.
@@ -26,12 +27,12 @@ from types import FrameType
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.handlers.app import App
-from weir.handlers.declarations import State
-from weir.handlers.live_handles import ParamPlace, param_places, params_set
-from weir.handlers.running import event_class, running_with
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import State
+from weir.handlers.runs.live_handles import ParamPlace, param_places, params_set
+from weir.handlers.runs.running_event import event_class, running_with
 from weir.plan.states import MergeKind
-from weir.plan.user_code import describe
+from weir.plan.usercode.functions import describe
 from weir.shadow.serial_cells import CellKey, SerialCells, Unfit, copied, fit, same_as_key
 
 

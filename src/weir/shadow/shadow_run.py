@@ -18,7 +18,7 @@ from typing import Protocol
 
 from weir.errors import ReplayDiffers
 from weir.events.batch import START
-from weir.events.collecting import collecting_later
+from weir.garbage import collecting_later
 from weir.runtime.partitions import Partitions
 from weir.shadow.comparison import SerialDifference, first_difference
 from weir.shadow.difference_errors import difference_error

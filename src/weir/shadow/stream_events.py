@@ -21,7 +21,7 @@ from weir.plan.program import Output
 from weir.runtime.partitions import Partitions
 from weir.runtime.programs import program_of
 from weir.shadow.engine_run import engine_rows, kept_in
-from weir.shadow.log_reading import UnknownToPython
+from weir.shadow.log_events import UnknownToPython
 from weir.shadow.serial_loop import LogEvent
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from weir.errors import RunError, SnapshotCorrupt
 from weir.job.ledger import Ledger
 from weir.job.manager import Manager
-from weir.job.record_keeper import TAKEN_OVER
-from weir.job.records import known_record
+from weir.job.record_reader import known_record
+from weir.job.record_writer import TAKEN_OVER
 from weir.job.signals import (
     Answer,
     Delete,

@@ -22,9 +22,9 @@ import numpy as np
 
 from weir.errors import RunError, SnapshotCorrupt
 from weir.files.chunks import SourcePartition
-from weir.job.commits import decode_commit, decode_part, read_part
-from weir.job.committed import commits
-from weir.job.records import known_record
+from weir.job.commit_log import decode_commit, decode_part, read_part
+from weir.job.output_reader import commits
+from weir.job.record_reader import known_record
 from weir.job.settings import HostSettings, ManagerSettings
 from weir.plan.horizon import horizons
 from weir.plan.rewrites.rewrite import rewrite
@@ -33,7 +33,7 @@ from weir.plan.strategy import NamedStrategy
 from weir.reliable.digest import Digest, digest
 from weir.reliable.keys import commit_key
 from weir.reliable.strategies import make_strategy
-from weir.runtime.instances import InstanceMaker
+from weir.runtime.instance_factory import InstanceMaker
 from weir.runtime.topology import make_topology, vertex_name
 from weir.runtime.vertices import source_of
 from weir.simulator.faults import Faults, drawn_faults

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from weir.files.chunks import SourcePartition
-from weir.handlers.compiling import compile_app
-from weir.handlers.loading import load_app
-from weir.ingress.memory import CTI_KEY, MemoryPartition
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import compile_app
+from weir.ingress.memory_partitions import CTI_KEY, MemoryPartition
 from weir.plan.operators import Source
 from weir.plan.program import Program
 from weir.runtime.partitions import Partitions

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.job.commits import decode_commit
-from weir.job.records import last_record, sweep
+from weir.job.commit_log import decode_commit
+from weir.job.record_reader import last_record, sweep
 from weir.job.signals import EndJob
 from weir.reliable.keys import is_ephemeral
 from weir.simulator.faults import LONGEST_BUSY, Faults

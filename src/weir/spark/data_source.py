@@ -30,8 +30,8 @@ from pyspark.sql.streaming.datasource import ReadLimit
 
 from weir.errors import PlanError
 from weir.files.object_store import existing_store, folder_of
-from weir.job.commits import ChainedCommit
-from weir.job.committed import OutputReader, manifests
+from weir.job.commit_log import ChainedCommit
+from weir.job.output_reader import OutputReader, manifests
 from weir.plan.program import StreamKind, output_title
 from weir.spark.spark_types import spark_record, spark_schema
 

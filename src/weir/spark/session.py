@@ -37,11 +37,11 @@ from pyspark.sql import functions as f
 from pyspark.sql.utils import is_remote
 
 from weir.errors import RunError
-from weir.events.printable import printable
 from weir.runtime.extras import need_extra
 from weir.spark.class_archive import archive_option
 from weir.spark.java import java_home
 from weir.spark.signals import handlers_kept, signals_wait
+from weir.wording import printable
 
 if sys.platform != "win32":
     import resource

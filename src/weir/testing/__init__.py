@@ -10,10 +10,9 @@
 
 from __future__ import annotations
 
-from weir.testing.checking import Checked, check
+from weir.testing.answer_check import Checked, check
 from weir.testing.counterexamples import AnswersDiffer
-from weir.testing.given import with_output
-from weir.testing.running import (
+from weir.testing.memory_runs import (
     Result,
     batch_rows,
     restart_vertices,
@@ -21,6 +20,7 @@ from weir.testing.running import (
     run_program,
     write_again,
 )
+from weir.testing.trial_inputs import with_output
 
 __all__ = [
     "AnswersDiffer",

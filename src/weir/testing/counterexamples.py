@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from weir.errors import WeirError
 from weir.local.run import Items
-from weir.testing.given import Given
+from weir.testing.trial_inputs import Given
 from weir.testing.trials import GivenProgram, first_answer
 from weir.testing.ways import Way
 

@@ -12,11 +12,11 @@ from weir.events.order import in_order
 from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
-from weir.runtime.checking import written_by
 from weir.runtime.outputs import output_schema
+from weir.runtime.row_differences import written_by
 from weir.runtime.topology import make_topology
-from weir.testing.given import Given
-from weir.testing.running import Answers, batch_rows, memory_partitions, run_all
+from weir.testing.memory_runs import Answers, batch_rows, memory_partitions, run_all
+from weir.testing.trial_inputs import Given
 
 
 @dataclass(frozen=True, slots=True)

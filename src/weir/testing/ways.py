@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 from weir.errors import WeirError
 from weir.local.second_run import more_calls
 from weir.plan.program import Program
+from weir.testing.memory_runs import memory_partitions
 from weir.testing.other_process import OtherProcess
-from weir.testing.running import memory_partitions
 from weir.testing.trials import GivenProgram, LocalWay, Ran, difference, first_writer, run_locally
 
 if TYPE_CHECKING:

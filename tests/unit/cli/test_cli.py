@@ -16,7 +16,7 @@ import weir
 from weir import cli
 from weir.cli import progress
 from weir.cli.command_line import clean_errors
-from weir.local import files
+from weir.local import file_run as files
 
 PROGRAM = """
 STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl' WITH (late = 'drop');

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from weir.cli.warm import warmed_programs
-from weir.events.loop_cache import PACKAGE
 from weir.local.rehearsal import rehearsed
+from weir.loops.code_cache import PACKAGE
 from weir.script.program import parse_program
 
 PROGRAM = """

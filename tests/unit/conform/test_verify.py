@@ -10,9 +10,9 @@ import pytest
 
 from weir.conform.verify import diff, verify
 from weir.errors import InputError
-from weir.files import diff as io_diff
-from weir.files import runs
-from weir.local.files import run_files
+from weir.files import output_diff as io_diff
+from weir.files import sorted_runs as runs
+from weir.local.file_run import run_files
 from weir.runtime.reports import OutputReport, RunReport
 from weir.script.program import parse_program
 

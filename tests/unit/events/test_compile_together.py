@@ -12,7 +12,8 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="he
 
 COMPILE = """
 import os, time
-from weir.events import dry_runs, loop_cache
+from weir.loops import dry_runs
+from weir.loops import code_cache as loop_cache
 
 def make_ready(needs):
     os.write(1, f"{{os.getpid()}} {{needs[0].name}}\\n".encode())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.events.loop_cache import FROZEN, stamp
+from weir.loops.code_cache import FROZEN, stamp
 
 PACKAGE = Path(__file__).parents[3] / "src" / "weir"
 LOOPS = "kernels/operators/joins_loops.py"

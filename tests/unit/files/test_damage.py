@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from weir.errors import InputError
-from weir.events.intact import check_intact
+from weir.events.arrow_streams import check_intact
 from weir.events.types import BIGINT, STRING
 from weir.files.columnar import ArrowFile, ParquetFile, stored_schema
 from weir.files.sinks import ParquetSink

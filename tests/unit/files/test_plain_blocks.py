@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
-from weir.files.texts import cast_plain
+from weir.files.text_chunks import cast_plain
 from weir.kernels.expressions.casts import build_cast
 
 FLAT = (

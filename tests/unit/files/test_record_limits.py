@@ -9,9 +9,9 @@ from weir.errors import InputError, PlanError, ScriptError
 from weir.events.types import BIGINT, STRING
 from weir.files.chunks import DataFile
 from weir.files.csv import CsvFile
-from weir.files.framing import Framer
+from weir.files.json_nesting import MAX_NESTING, has_too_deep, is_too_deep
 from weir.files.jsonl import JsonLines
-from weir.files.nesting import MAX_NESTING, has_too_deep, is_too_deep
+from weir.files.record_frames import Framer
 from weir.plan.operators.source import MAX_RECORD
 from weir.plan.sizes import size_text
 from weir.plan.sources import stream
@@ -35,7 +35,7 @@ def read(kind, path, size=65_536, limit=MAX_RECORD, columns=COLUMNS):
 def test_a_line_is_too_long_by_itself_and_not_by_how_it_is_cut(
     tmp_path, monkeypatch, size, block, long
 ):
-    monkeypatch.setattr("weir.files.framing.BLOCK_BYTES", block)
+    monkeypatch.setattr("weir.files.record_frames.BLOCK_BYTES", block)
     row = b'{"vs": 2}' + b" " * (long - 9)
     (tmp_path / "a.jsonl").write_bytes(b'{"vs": 1}\n' + row + b'\n{"vs": 3}')
     rows, bad = read(JsonLines, tmp_path / "a.jsonl", size, 21)
@@ -46,7 +46,7 @@ def test_a_line_is_too_long_by_itself_and_not_by_how_it_is_cut(
 
 @pytest.mark.parametrize("block", [3, 64, 1 << 22])
 def test_lines_of_blanks_and_ctis_that_are_too_long_are_rows_too(tmp_path, monkeypatch, block):
-    monkeypatch.setattr("weir.files.framing.BLOCK_BYTES", block)
+    monkeypatch.setattr("weir.files.record_frames.BLOCK_BYTES", block)
     lines = [b" " * 30, b" " * 30 + b'{"vs": 1}', b'{"$cti": 5}' + b" " * 30, b" " * 20, b"{}"]
     (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
     rows, bad = read(JsonLines, tmp_path / "a.jsonl", limit=20)
@@ -56,7 +56,7 @@ def test_lines_of_blanks_and_ctis_that_are_too_long_are_rows_too(tmp_path, monke
 @pytest.mark.parametrize("block", [3, 64, 1 << 22])
 @pytest.mark.parametrize("size", [1, 65_536])
 def test_a_quote_that_is_left_open_makes_one_bad_row(tmp_path, monkeypatch, block, size):
-    monkeypatch.setattr("weir.files.framing.BLOCK_BYTES", block)
+    monkeypatch.setattr("weir.files.record_frames.BLOCK_BYTES", block)
     lines = ["vs,s", "1,a", '2,"b', *("3,c" for _ in range(200)), '4,"d', "5,e"]
     (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
     rows, bad = read(CsvFile, tmp_path / "a.csv", size, limit=50)

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from weir.errors import InputError, PlanError, RunError
 from weir.events.batch import OPEN, Batch
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP
-from weir.files import runs, writers
+from weir.files import sorted_runs as runs
+from weir.files import writers
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
 from weir.files.readers import open_source

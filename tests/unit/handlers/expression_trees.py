@@ -5,7 +5,17 @@ import builtins
 import math
 import re
 
-from weir.handlers.values import Attribute, Const, Field, Instant, Method, Old, Op, Python, Tree
+from weir.handlers.trees.values import (
+    Attribute,
+    Const,
+    Field,
+    Instant,
+    Method,
+    Old,
+    Op,
+    Python,
+    Tree,
+)
 
 BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv",

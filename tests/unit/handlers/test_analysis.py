@@ -14,9 +14,9 @@ import pytest
 import weir
 from handler_apps import AccessLoop, SerialLoop, app_of, events_of_m, handler_of, verdict_of
 from replay_oracle.differences import Verdict
-from weir.handlers.accesses import Analysed
-from weir.handlers.analysis import analyse_app
-from weir.handlers.printing import printed_access
+from weir.handlers.reading.analysis import analyse_app
+from weir.handlers.trees.accesses import Analysed
+from weir.handlers.trees.printed_trees import printed_access
 
 
 def written(analysed: Analysed) -> list[str]:

@@ -16,10 +16,10 @@ from handler_apps import PRELUDE, app_of, case_of, handler_of, verdict_of
 from replay_oracle.differences import Verdict, right_answer
 from replay_oracle.loop import AppFailed
 from weir.errors import PlanError, PlanWarning, ScriptError
-from weir.handlers.accesses import Analysed
-from weir.handlers.analysis import analyse_app
-from weir.handlers.compiling import flow_of
-from weir.handlers.printing import printed_access
+from weir.handlers.planning.app_compiler import flow_of
+from weir.handlers.reading.analysis import analyse_app
+from weir.handlers.trees.accesses import Analysed
+from weir.handlers.trees.printed_trees import printed_access
 
 HERE = """
 import time, random, uuid, datetime, os, secrets, logging, heapq

@@ -14,8 +14,8 @@ from pyspark import cloudpickle
 import weir
 from weir.errors import PlanError
 from weir.events.types import type_name
-from weir.handlers.loading import load_app
-from weir.handlers.running import event_class, running_with
+from weir.handlers.api.app_file import load_app
+from weir.handlers.runs.running_event import event_class, running_with
 from weir.plan.states import MergeKind
 
 

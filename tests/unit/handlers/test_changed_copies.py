@@ -8,7 +8,7 @@ import pytest
 
 from handler_apps import app_of
 from weir import PlanWarning
-from weir.handlers.analysis import analyse_app
+from weir.handlers.reading.analysis import analyse_app
 
 STATES = """
 pages = app.state('pages', default=[], type='LIST(BIGINT)', key='BIGINT')

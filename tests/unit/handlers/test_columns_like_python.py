@@ -19,8 +19,8 @@ from unit.handlers.expression_trees import KNOWN, tree_of
 from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN, Batch
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING
-from weir.handlers.columns import Scope, column_of, truth_of, type_of, why_row_by_row
-from weir.handlers.values import Op
+from weir.handlers.columns.column_values import Scope, column_of, truth_of, type_of, why_row_by_row
+from weir.handlers.trees.values import Op
 from weir.kernels.expressions.evaluator import PYTHON_BUILDERS, compile_expression
 from weir.plan.expressions import Call, Expr, walk
 from weir.plan.schema import Schema

@@ -3,11 +3,11 @@
 import pytest
 
 from weir.errors import PlanError
-from weir.handlers.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
-from weir.handlers.dataflow import Flow, app_flow
-from weir.handlers.handler_order import handler_order
-from weir.handlers.row_stages import LiveStep
-from weir.handlers.values import Const, Element, Field, Op, ReadValue, Tree
+from weir.handlers.planning.dataflow import Flow, app_flow
+from weir.handlers.planning.handler_order import handler_order
+from weir.handlers.planning.row_stages import LiveStep
+from weir.handlers.trees.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.trees.values import Const, Element, Field, Op, ReadValue, Tree
 
 ONE = Const(1)
 NONE: frozenset[str] = frozenset()

@@ -7,8 +7,8 @@ import pytest
 
 import weir
 from weir.errors import OperatorFailed
-from weir.handlers.app import App
-from weir.handlers.declarations import EventType
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import EventType
 from weir.plan.operators import Enter
 from weir.plan.traversal import ordered_nodes
 

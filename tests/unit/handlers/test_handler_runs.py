@@ -11,8 +11,8 @@ import pytest
 
 import weir
 from weir.errors import OperatorFailed, RunError
-from weir.handlers.app import App
-from weir.handlers.compiling import compile_app
+from weir.handlers.api.app import App
+from weir.handlers.planning.app_compiler import compile_app
 
 ROWS = [{"k": k, "j": (k + 1) % 3, "xs": [k], "ts": t} for t, k in enumerate([0, 1, 2, 0, 1, 0])]
 

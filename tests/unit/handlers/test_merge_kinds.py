@@ -13,10 +13,10 @@ import pytest
 
 from small_app import write
 from weir.errors import PlanError
-from weir.handlers.declarations import MERGES, State
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
+from weir.handlers.api.declarations import MERGES, State
 from weir.plan.states import MERGE_TRAITS, MergeKind, told_kinds
-from weir.replay.replaying import replay_app
+from weir.replay.app_replay import replay_app
 
 KINDS = get_args(MergeKind)
 NUMBERS, LISTS = "default=2", "default=(2,), type='LIST(BIGINT)'"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from weir.handlers.compiling import compile_app
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import compile_app
 
 HEAD = """
 import weir

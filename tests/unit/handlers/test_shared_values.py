@@ -10,13 +10,13 @@ import pytest
 
 from weir.events.batch import Batch
 from weir.events.types import BIGINT
-from weir.handlers.columns import Scope, column_of, truth_of, type_of, why_row_by_row
-from weir.handlers.python_code import TreeFunction
-from weir.handlers.values import Const, Field, Op, Python, Tree
+from weir.handlers.columns.column_values import Scope, column_of, truth_of, type_of, why_row_by_row
+from weir.handlers.columns.python_code import TreeFunction
+from weir.handlers.trees.values import Const, Field, Op, Python, Tree
 from weir.kernels.expressions.evaluator import compile_expression
-from weir.plan.code_fingerprint import value_text
 from weir.plan.expressions import UserCall, walk
 from weir.plan.schema import Schema
+from weir.plan.usercode.code_fingerprint import value_text
 
 SCOPE = Scope(fields={"a": ("a", BIGINT)}, where="app.py", handler="judge")
 

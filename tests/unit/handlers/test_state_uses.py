@@ -9,14 +9,14 @@ import pytest
 import weir
 from handler_apps import app_of, handler_of
 from weir.errors import PlanError
-from weir.handlers import analysis
-from weir.handlers.analysis import analyse_app
-from weir.handlers.handler_order import handler_order
-from weir.handlers.held_values import StateUses
-from weir.handlers.reach import Reach
+from weir.handlers.planning.handler_order import handler_order
+from weir.handlers.reach.code_reach import Reach
+from weir.handlers.reach.held_values import StateUses
+from weir.handlers.reach.state_uses import state_uses
+from weir.handlers.reading import analysis
+from weir.handlers.reading.analysis import analyse_app
 from weir.handlers.reading.execution import Execution
 from weir.handlers.reading.symbols import ANY_VALUE
-from weir.handlers.state_uses import state_uses
 
 BEFORE = """
 import types

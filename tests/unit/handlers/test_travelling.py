@@ -12,9 +12,9 @@ from pyspark import cloudpickle
 
 import weir
 from weir.events.batch import OPEN, Batch
-from weir.handlers.compiling import compile_app
-from weir.handlers.handler_runs import HandlerRun
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import compile_app
+from weir.handlers.runs.handler_runs import HandlerRun
 from weir.plan.operators import RowScan
 from weir.plan.traversal import ordered_nodes
 from weir.reliable.chain import make_kernel

@@ -32,9 +32,9 @@ from weir.ingress.connectors.tail import TailedFile
 from weir.ingress.connectors.tcp import RECONNECT, open_socket
 from weir.ingress.ingress_log import begin_log, first_record
 from weir.ingress.source_driver import driven_chunks
+from weir.ingress.source_integrity import FileMark, check_not_shorter, marked_chunks
 from weir.ingress.source_machine import SourceMachine, log_record
 from weir.ingress.source_signals import Accept, Finished, IngressRecord, Offer, Quiet, Rows
-from weir.ingress.unchanged import FileMark, check_not_shorter, marked_chunks
 from weir.plan.operators import Source
 from weir.reliable.keys import ingress_key, number_of
 from weir.reliable.store import Store

@@ -10,7 +10,6 @@ import pytest
 from weir.errors import SnapshotCorrupt
 from weir.files.object_store import ObjectStore
 from weir.job.delays import bucket_end, bucket_of
-from weir.job.drawn_plan import DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex
 from weir.job.history import (
     MOST,
     History,
@@ -19,6 +18,7 @@ from weir.job.history import (
     read_history,
     unread_rows,
 )
+from weir.job.plan_drawing import DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex
 from weir.job.status import JobStatus, VertexStatus
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import HISTORY

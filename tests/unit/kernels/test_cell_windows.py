@@ -16,7 +16,7 @@ from handler_apps import app_of
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.types import BIGINT, DOUBLE, STRING
-from weir.handlers.compiling import compile_app
+from weir.handlers.planning.app_compiler import compile_app
 from weir.kernels.structures.cells import CellTable
 from weir.kernels.structures.saved_cells import cell_rows, check_restored, load_cells
 from weir.plan.operators import RowScan, StateScan, schema

@@ -22,7 +22,7 @@ from weir.plan.binding.binder import bind, schema_scope
 from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall
 from weir.plan.schema import Schema
-from weir.plan.user_code import ScalarFunction
+from weir.plan.usercode.functions import ScalarFunction
 
 
 def lit(value: object) -> Expr:

@@ -15,7 +15,7 @@ from weir.errors import OperatorFailed
 from weir.events.batch import OPEN, START, Batch
 from weir.kernels.operators.aggregate import AggregateKernel
 from weir.plan.operators import Aggregate
-from weir.plan.user_code import AggregateFunction
+from weir.plan.usercode.functions import AggregateFunction
 
 CODE = """
 import weir

@@ -10,10 +10,9 @@ import pytest
 
 from weir import Stream, collect, count, hopping, session, snapshot, stream, tumbling
 from weir.errors import RunError
-from weir.events import machine_memory
 from weir.events.batch import OPEN, Batch
-from weir.events.machine_memory import memory_limit
 from weir.kernels import room
+from weir.kernels.room import memory_limit
 from weir.plan.operators import Project
 from weir.reliable.chain import make_kernel
 
@@ -83,7 +82,7 @@ def test_the_limit_is_the_smallest_that_is_told(
 ) -> None:
     folder = tmp_path_factory.mktemp("cgroup")
     limit = folder / "memory.max"
-    monkeypatch.setattr(machine_memory, "_CGROUPS", (limit, folder / "none"))
+    monkeypatch.setattr(room, "_CGROUPS", (limit, folder / "none"))
     machine = memory_limit.__wrapped__()
     assert 2**27 < machine <= 2**40
     for text, expected in (("max\n", machine), ("65536\n", 65536), (f"{2**63 - 4096}\n", machine)):

@@ -28,7 +28,7 @@ from weir.events.types import (
 )
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.user_values import Misfit, is_plain, plain_value, shown, typed_array
-from weir.plan.user_code import describe
+from weir.plan.usercode.functions import describe
 
 
 class Colour(IntEnum):

@@ -12,7 +12,7 @@ import pytest
 
 import weir
 from weir.errors import EventFailed, RunError
-from weir.local.files import run_files
+from weir.local.file_run import run_files
 from weir.script import parse_program
 
 ROWS = [

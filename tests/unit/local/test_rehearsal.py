@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from weir.events.loop_cache import PACKAGE
 from weir.events.types import parse_type
-from weir.handlers.compiling import compile_app
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
+from weir.handlers.planning.app_compiler import compile_app
 from weir.local import rehearsal
 from weir.local.rehearsal import FEW, MANY, rehearse, rehearsed, value_of
+from weir.loops.code_cache import PACKAGE
 from weir.runtime.programs import program_of
 from weir.script.program import parse_program
 from weir.simulator.workloads import make_workload, workload_names
@@ -32,8 +32,8 @@ PROGRAMS = {
 RUN = """
 import json, sys
 from pathlib import Path
-from weir.events.loop_cache import used
-from weir.local.files import run_files
+from weir.loops.code_cache import used
+from weir.local.file_run import run_files
 from weir.local.rehearsal import rehearse
 from weir.script.program import parse_program
 

@@ -11,7 +11,7 @@ import pytest
 
 from weir.errors import RunError
 from weir.events.batch import OPEN, Batch
-from weir.ingress.memory import MemoryPartition
+from weir.ingress.memory_partitions import MemoryPartition
 from weir.local.runner import LocalRun
 from weir.runtime.outputs import output_schema
 from weir.runtime.reports import Progress

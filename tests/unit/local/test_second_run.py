@@ -10,7 +10,7 @@ import pytest
 
 import weir
 from weir.errors import DeterminismViolation, OperatorFailed, RunError
-from weir.local.files import run_files
+from weir.local.file_run import run_files
 from weir.local.runner import LocalRun
 from weir.local.second_run import (
     differences_here,

@@ -18,8 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from simulated_store import SimulatedStore
 from weir.errors import PlanError, RunError
-from weir.job.drawn_plan import DrawnPlan, read_plan
 from weir.job.history import unread_rows
+from weir.job.plan_drawing import DrawnPlan, read_plan
 from weir.job.status import JobStatus, read_status, status_of
 from weir.page.metrics import metrics_address, metrics_text, serving_metrics
 from weir.page.quiet_server import MOST_CONNECTIONS

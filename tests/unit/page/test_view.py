@@ -13,9 +13,9 @@ from hostile import contradictory_history, contradictory_plan
 from simulated_store import EVIL, PROGRAM, SimulatedStore
 from weir.cli import app
 from weir.files.object_store import ObjectStore
-from weir.job.committed import manifests
-from weir.job.drawn_plan import read_plan
 from weir.job.history import History, read_history
+from weir.job.output_reader import manifests
+from weir.job.plan_drawing import read_plan
 from weir.job.status import STATUS, read_status
 from weir.page.document import live_page, report_page
 from weir.page.flows import waits_of

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import weir
-from weir.plan.code_fingerprint import changes, program_code
 from weir.plan.program import Program
+from weir.plan.usercode.code_fingerprint import changes, program_code
 from weir.script import parse_program
 
 RULES = "import weir\n@weir.udf\ndef f(v: int) -> int:\n    return v + 1\n"

@@ -8,7 +8,7 @@ from weir.plan.durations import duration_text
 from weir.plan.holds import longest_holds, longest_lifetimes
 from weir.plan.operators import Aggregate, Apply, Chop, Join, Node, Top
 from weir.plan.traversal import ordered_nodes
-from weir.plan.user_code import AggregateFunction, FoldingAggregate, OperatorFunction
+from weir.plan.usercode.functions import AggregateFunction, FoldingAggregate, OperatorFunction
 from weir.plan.windows import Session
 from weir.script.program import parse_program
 

@@ -23,7 +23,7 @@ LOAD = """
 import pickle, sys
 for _ in range(2):  # it comes with every task, and is run once
     program = pickle.load(open(sys.argv[1], "rb"))
-from weir.plan.code_fingerprint import user_functions
+from weir.plan.usercode.code_fingerprint import user_functions
 from weir.plan.traversal import ordered_nodes
 (function,) = user_functions(ordered_nodes([o.node for o in program.outputs]))
 print(function(3))

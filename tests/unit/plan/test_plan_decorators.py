@@ -7,9 +7,9 @@ import pytest
 
 from weir.errors import PlanError
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, STRING
-from weir.plan.decorators import aggregate, operator, udf
 from weir.plan.durations import parse_duration
-from weir.plan.user_code import FoldingAggregate, OperatorCall, UserFunctions
+from weir.plan.usercode.decorators import aggregate, operator, udf
+from weir.plan.usercode.functions import FoldingAggregate, OperatorCall, UserFunctions
 
 
 @udf

@@ -8,7 +8,7 @@ from weir.events.types import BIGINT, STRING, TIMESTAMP
 from weir.plan.binding.binder import bind, bind_condition, schema_scope
 from weir.plan.expressions import AggregateCall, Call, Column, Expr, Literal
 from weir.plan.schema import Schema
-from weir.plan.user_code import ScalarFunction, UserFunctions
+from weir.plan.usercode.functions import ScalarFunction, UserFunctions
 
 NESTED = pa.struct([("in", pa.struct([("x", BIGINT)]))])
 SCHEMA = Schema((("UserID", BIGINT), ("k", STRING), ("rec", NESTED)), TIMESTAMP)

@@ -12,10 +12,10 @@ from pyspark import cloudpickle
 
 import weir
 from weir.errors import ScriptError
-from weir.plan.code_fingerprint import changes, program_code, user_functions
 from weir.plan.program import Program
 from weir.plan.traversal import ordered_nodes
-from weir.plan.user_code import ScalarFunction
+from weir.plan.usercode.code_fingerprint import changes, program_code, user_functions
+from weir.plan.usercode.functions import ScalarFunction
 from weir.script import parse_program
 
 TEXT = """IMPORT 'rules.py'; STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';
@@ -44,7 +44,7 @@ FILES = {
 }
 LOAD = """
 import pickle, sys
-from weir.plan.code_fingerprint import user_functions
+from weir.plan.usercode.code_fingerprint import user_functions
 from weir.plan.traversal import ordered_nodes
 for path in sys.argv[1:]:
     program = pickle.load(open(path, "rb"))

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
-from weir.plan.decorators import udf
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall
 from weir.plan.failures import can_fail, sees_equals_alike
 from weir.plan.operators import Aggregate, Apply, Filter, Join, Node, Project, Source, Union, schema
@@ -17,7 +16,8 @@ from weir.plan.program import Output, Program
 from weir.plan.rewrites.pruning import needed_columns
 from weir.plan.rewrites.rewrite import merge_projects, rewrite
 from weir.plan.traversal import ordered_nodes
-from weir.plan.user_code import OperatorFunction
+from weir.plan.usercode.decorators import udf
+from weir.plan.usercode.functions import OperatorFunction
 from weir.script.program import parse_program
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*a join without an equality")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from handler_apps import app_of
-from weir.handlers.compiling import compile_app
+from weir.handlers.planning.app_compiler import compile_app
 from weir.plan.operators import FinalState, Partition, StateScan
 from weir.plan.program import Output
 from weir.plan.rewrites.rewrite import rewrite

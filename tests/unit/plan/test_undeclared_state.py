@@ -13,8 +13,8 @@ import pytest
 import weir
 from weir import PlanError, collect, operator, stream
 from weir.errors import OperatorFailed, ScriptError
-from weir.plan.undeclared_state import undeclared_assignment
-from weir.plan.user_code import OperatorFunction
+from weir.plan.usercode.functions import OperatorFunction
+from weir.plan.usercode.undeclared_state import undeclared_assignment
 from weir.script import parse_program
 
 A = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")

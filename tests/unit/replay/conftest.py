@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from small_app import APP, rows, write
-from weir.handlers.app import App
-from weir.handlers.loading import load_app
+from weir.handlers.api.app import App
+from weir.handlers.api.app_file import load_app
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from weir.handlers.app import App
-from weir.replay.replaying import replay_app
+from weir.handlers.api.app import App
+from weir.replay.app_replay import replay_app
 from weir.replay.run_folder import RunFolder
 
 

@@ -15,8 +15,8 @@ import pytest
 from small_app import rows
 from unit.replay.killing import killed
 from weir.errors import InputError, PlanError, RunError, WeirError
-from weir.handlers.app import App
-from weir.replay.replaying import replay_app
+from weir.handlers.api.app import App
+from weir.replay.app_replay import replay_app
 from weir.replay.run_folder import opened_folder
 
 LOGS = {"message": "m.jsonl"}

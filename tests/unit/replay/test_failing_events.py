@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weir.errors import OperatorFailed
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
 
 HEAD = """\
 import weir

@@ -12,8 +12,8 @@ import pytest
 from small_app import rows, write
 from unit.replay.killing import killed
 from weir.errors import PlanError, RunError
-from weir.handlers.app import App
-from weir.replay.replaying import replay_app
+from weir.handlers.api.app import App
+from weir.replay.app_replay import replay_app
 from weir.replay.reports import ReplayReport
 
 LOGS = {"message": "m.jsonl"}

@@ -10,10 +10,10 @@ import pytest
 
 from small_app import APP
 from weir.errors import WeirError
-from weir.handlers.app import App
-from weir.handlers.loading import load_app
+from weir.handlers.api.app import App
+from weir.handlers.api.app_file import load_app
 from weir.replay.app_programs import app_program
-from weir.replay.replaying import replay_app
+from weir.replay.app_replay import replay_app
 
 LOGS = {"message": "m.jsonl"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from weir.errors import PlanError, RunError
 from weir.replay import run_folder
-from weir.replay.finished import FinishedReplay
+from weir.replay.finished_replay import FinishedReplay
 from weir.replay.reports import ReplayReport
 from weir.replay.run_folder import EMITTED, STATE, FinishedBatch, MadeFile, opened_folder
 

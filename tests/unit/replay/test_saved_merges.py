@@ -14,12 +14,12 @@ from small_app import write
 from weir.errors import PlanError, SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.types import BIGINT
-from weir.handlers.app import App
-from weir.handlers.loading import load_app
+from weir.handlers.api.app import App
+from weir.handlers.api.app_file import load_app
 from weir.kernels.structures.fast_cells import FastCells
 from weir.kernels.structures.fast_saved import load_fast
 from weir.plan.states import Cell
-from weir.replay.replaying import replay_app
+from weir.replay.app_replay import replay_app
 from weir.replay.saved_state import FORMAT
 
 WINDOW = """

@@ -15,13 +15,13 @@ import weir
 from small_app import rows, spam, write
 from weir.errors import OperatorFailed, PlanError, ReplayDiffers
 from weir.events.batch import Batch
-from weir.handlers.app import App
-from weir.handlers.loading import load_app
+from weir.handlers.api.app import App
+from weir.handlers.api.app_file import load_app
 from weir.kernels.operators.state_scan import StateScanKernel
-from weir.local import files
+from weir.local import file_run as files
 from weir.local.runner import LocalRun
 from weir.replay import shadow_runs
-from weir.replay.replaying import replay_app
+from weir.replay.app_replay import replay_app
 
 LOGS = {"message": "m.jsonl"}
 

@@ -10,7 +10,7 @@ from handler_apps import app_of
 from small_app import write
 from weir.errors import OperatorFailed
 from weir.replay.app_programs import how_it_runs
-from weir.replay.replaying import replay_app
+from weir.replay.app_replay import replay_app
 
 
 def explained(declared: str, merges: str) -> list[str]:

@@ -9,10 +9,10 @@ import pytest
 
 from small_app import write
 from weir.errors import PlanError
-from weir.handlers.loading import load_app
-from weir.plan.unsaved import refuse_unsaved
+from weir.handlers.api.app_file import load_app
+from weir.plan.usercode.unsaved_windows import refuse_unsaved
 from weir.replay.app_programs import app_program, rehearsed_programs
-from weir.replay.replaying import replay_app
+from weir.replay.app_replay import replay_app
 
 APP = """
 import weir
@@ -82,7 +82,7 @@ def test_windows_of_functions_in_a_serial_group(monkeypatch: pytest.MonkeyPatch)
         want = [1, 4, 11] if name != "some" else [1, 4]
         assert pq.read_table(f"{name}/out.parquet").column("v").to_pylist() == want
         assert report.events == len(want)
-    monkeypatch.setattr("weir.replay.replaying.BATCH_BYTES", 1)
+    monkeypatch.setattr("weir.replay.app_replay.BATCH_BYTES", 1)
     assert replay_app(app, logs=logs, out="large").batches == 1
     for name, options in {"batch": {"batch": 1}, "state": {"state_out": "state"}}.items():
         why = r"`h` \(line 10\), .*merges a function into the window of `s`: .*; use add, set"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weir.errors import PlanError
-from weir.handlers.app import App
+from weir.handlers.api.app import App
 from weir.replay.variants import split_values, variants_of
 
 

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from weir.cli import app as command
 from weir.cli import tables
-from weir.handlers.app import App
-from weir.handlers.loading import load_app
-from weir.replay.replaying import replay_app
+from weir.handlers.api.app import App
+from weir.handlers.api.app_file import load_app
+from weir.replay.app_replay import replay_app
 
 LOGS = {"ev": "ev.jsonl"}
 TURNED_OFF = """

@@ -9,7 +9,7 @@ import pytest
 from weir.events.types import BIGINT, DOUBLE
 from weir.plan.binding.query import Query
 from weir.plan.expressions import Expr
-from weir.plan.user_code import AggregateFunction, UserFunctions
+from weir.plan.usercode.functions import AggregateFunction, UserFunctions
 from weir.script.constants import Parameter, StatementScope, overridden
 from weir.script.dialect import parse_statements
 from weir.script.source import ProgramSource

@@ -161,7 +161,7 @@ def test_a_decimal_parameter_keeps_its_digits() -> None:
 
 RULES = """
 from weir.events.types import BIGINT, STRING
-from weir.plan.user_code import AggregateFunction, OperatorFunction, ScalarFunction
+from weir.plan.usercode.functions import AggregateFunction, OperatorFunction, ScalarFunction
 
 class Spread:
     pass

@@ -9,10 +9,10 @@ import pytest
 
 from small_shadow import COUNT, HEAD, clicks, parts, shadow_of
 from weir.errors import ReplayDiffers
-from weir.handlers.loading import load_app
-from weir.ingress.memory import MemoryPartition
+from weir.handlers.api.app_file import load_app
+from weir.ingress.memory_partitions import MemoryPartition
 from weir.kernels.expressions.evaluator import PYTHON_BUILDERS
-from weir.local.files import run_files
+from weir.local.file_run import run_files
 from weir.plan.program import Program
 from weir.replay.app_programs import app_program
 from weir.script.program import parse_program

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from weir.files.chunks import SourcePartition
-from weir.handlers.app import App
+from weir.handlers.api.app import App
 from weir.ingress.connectors.registry import open_any, open_connector
 from weir.ingress.source_signals import IngressRecord
 from weir.plan.operators import Source

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from weir.handlers.app import App
+from weir.handlers.api.app import App
 from weir.shadow.saved_contents import contents, restore
 from weir.shadow.serial_cells import SerialCells
 

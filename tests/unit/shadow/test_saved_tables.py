@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from weir.handlers.app import App
+from weir.handlers.api.app import App
 from weir.plan.operators import FinalState, Source, SourceOptions
 from weir.plan.saved_states import state_schema
 from weir.plan.states import Cell

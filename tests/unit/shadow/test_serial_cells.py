@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from weir.handlers.app import App
-from weir.handlers.declarations import State
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import State
 from weir.shadow.serial_cells import SerialCells, Unfit
 
 BIGGEST = 2**63 - 1

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from weir.errors import PlanError
-from weir.handlers.app import App
-from weir.handlers.serial_order import serial_order
+from weir.handlers.api.app import App
+from weir.handlers.planning.handler_order import serial_order
 from weir.shadow.serial_loop import LogEvent, LoopResult, SerialApp, SerialLoop, run_loop
 
 Columns = Mapping[str, Sequence[tuple[str, pa.DataType]]]

@@ -20,7 +20,7 @@ from weir.events.batch import empty_batch
 from weir.reliable.stream import Entry
 from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import ChannelErrors, Client, Security, Server, Subscription
-from weir.spark.live.peers import Wanted
+from weir.spark.live.message_checks import Wanted
 
 SECRET = Security("secret")
 ATTENDING = """

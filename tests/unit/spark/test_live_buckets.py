@@ -12,10 +12,10 @@ from buckets import Bucket, new_bucket
 from weir.errors import PlanError, RunError
 from weir.files.bucket_store import BucketStore
 from weir.files.object_store import ObjectStore
-from weir.job.job_record import read_job
+from weir.job.job_identity import read_job
 from weir.reliable.store import Body
 from weir.runtime.programs import as_program
-from weir.spark.live.prepare import prepare_live
+from weir.spark.live.job_setup import prepare_live
 
 PROGRAM = """
     STREAM A (vs BIGINT, v BIGINT) FROM '{bucket}/in/*.jsonl';

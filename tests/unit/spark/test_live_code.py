@@ -8,11 +8,11 @@ import pytest
 
 from weir.errors import PlanError
 from weir.files.object_store import ObjectStore
-from weir.job.job_record import read_job
+from weir.job.job_identity import read_job
 from weir.reliable.keys import record_key
 from weir.script import parse_program
-from weir.spark.live.job import LiveRun
-from weir.spark.live.prepare import prepare_live
+from weir.spark.live.job_setup import prepare_live
+from weir.spark.live.live_run import LiveRun
 
 RULES = "import weir\n@weir.udf\ndef f(v: int) -> int:\n    return v + {}\n"
 TEXT = """IMPORT 'rules.py'; STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from weir.errors import PlanError, RunError
-from weir.spark.live import hosts as live_hosts
-from weir.spark.live.hosts import ABORTS, Hosts, Setting, check_spark, live_master
+from weir.spark.live import host_tasks as live_hosts
+from weir.spark.live.host_tasks import ABORTS, Hosts, Setting, check_spark, live_master
 
 
 def settings(master: str, **more: str) -> Setting:

@@ -20,16 +20,16 @@ from weir.job.ledger import Ledger
 from weir.job.manager import Manager
 from weir.job.messages import DRIVER, Preparing, Pulse, Report, VertexReport, decode_orders
 from weir.job.poison import Step
-from weir.job.record_keeper import TAKEN_OVER
+from weir.job.record_writer import TAKEN_OVER
 from weir.job.settings import ManagerSettings
 from weir.job.signals import EndJob, HungUp, Pulsed, Reported
 from weir.job.status import STATUS, read_status, read_story
 from weir.reliable.keys import record_key
 from weir.reliable.strategies import CheckpointStrategy
-from weir.spark.live import manager as live_manager
+from weir.spark.live import manager_driver as live_manager
 from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import Client, Security
-from weir.spark.live.manager import ManagerDriver
+from weir.spark.live.manager_driver import ManagerDriver
 
 SECRET = Security("secret")
 

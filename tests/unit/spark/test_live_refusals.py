@@ -8,7 +8,7 @@ import pytest
 
 from weir.errors import WeirError
 from weir.script import parse_program
-from weir.spark.live.prepare import prepare_live
+from weir.spark.live.job_setup import prepare_live
 from weir.spark.live.settings import LiveSettings
 
 SESSIONS = "SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH SESSION(5)"

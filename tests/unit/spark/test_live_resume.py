@@ -9,9 +9,9 @@ import pytest
 
 from weir.errors import InputError, PlanError, RunError, SnapshotCorrupt
 from weir.files.object_store import ObjectStore
-from weir.job.job_record import FORMAT, JobRecord, encode_job, read_job
+from weir.job.job_identity import FORMAT, JobRecord, encode_job, read_job
 from weir.job.messages import VertexReport
-from weir.job.placing import Placement
+from weir.job.placement import Placement
 from weir.plan import explain, plan_fingerprint
 from weir.plan.operators import PartialAggregate
 from weir.plan.plan_fingerprint import PlanFingerprint
@@ -19,9 +19,9 @@ from weir.reliable.keys import JOB, record_key
 from weir.reliable.strategies import CheckpointStrategy, ReplayStrategy
 from weir.runtime.reports import SourceTotal
 from weir.script import parse_program
-from weir.spark import sampling
-from weir.spark.live.job import LiveRun, source_totals
-from weir.spark.live.prepare import prepare_live
+from weir.spark import row_sample as sampling
+from weir.spark.live.job_setup import prepare_live
+from weir.spark.live.live_run import LiveRun, source_totals
 
 TEXT = """STREAM A (vs BIGINT, k BIGINT, v BIGINT) FROM '*.jsonl';
     Big = SELECT k, v FROM A WHERE v > 0;

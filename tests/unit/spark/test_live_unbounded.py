@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from weir.errors import PlanError
-from weir.handlers.app import App
+from weir.handlers.api.app import App
 from weir.script import parse_program
-from weir.spark.live.prepare import prepare_live
+from weir.spark.live.job_setup import prepare_live
 
 
 def prepare(folder: Path, path: str, settings: str = "") -> None:

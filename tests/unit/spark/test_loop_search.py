@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from weir.events.loop_cache import kind
 from weir.job.messages import DRIVER, Preparing
 from weir.local.rehearsal import Rehearsed
+from weir.loops.code_cache import kind
 from weir.plan.program import Program
 from weir.script.program import parse_program
 from weir.spark.live import loop_search

@@ -14,12 +14,12 @@ from weir.files.buckets import Found
 from weir.files.chunks import DataFile
 from weir.files.object_store import ObjectStore
 from weir.ingress.connectors.registry import needed_path, open_connector
-from weir.job.job_record import Decisions, JobRecord, encode_job
-from weir.plan import imported_files
-from weir.plan.code_fingerprint import user_functions
+from weir.job.job_identity import Decisions, JobRecord, encode_job
 from weir.plan.operators import SourceOptions
 from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.plan.sources import declare_source
+from weir.plan.usercode import imported_files
+from weir.plan.usercode.code_fingerprint import user_functions
 from weir.reliable.keys import JOB
 from weir.script import parse_program
 from weir.spark.live import machine_check

@@ -15,7 +15,7 @@ from log_talk import talked
 from small_shadow import COUNT, HEAD, clicks
 from weir.errors import ReplayDiffers, RunError
 from weir.files.object_store import ObjectStore
-from weir.handlers.loading import load_app
+from weir.handlers.api.app_file import load_app
 from weir.ingress.connectors.registry import open_any
 from weir.ingress.ingress_log import IngressLog, begin_log
 from weir.ingress.source_signals import IngressRecord

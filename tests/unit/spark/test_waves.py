@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from weir.files.writers import OutputForm
-from weir.ingress.memory import MemoryPartition
+from weir.ingress.memory_partitions import MemoryPartition
 from weir.plan.program import Output, Program
 from weir.runtime.outputs import output_schema
 from weir.runtime.topology import OutletSpec, Topology, wire

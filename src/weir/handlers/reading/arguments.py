@@ -11,7 +11,7 @@ from weir.handlers.reading.execution import Execution, NotListed
 from weir.handlers.reading.frames import Frame
 from weir.handlers.reading.symbols import Symbol, WrittenOut, as_tree
 from weir.handlers.reading.targets import spread_out
-from weir.handlers.values import Const, Op, Tree
+from weir.handlers.trees.values import Const, Op, Tree
 
 
 @dataclass(frozen=True, slots=True)

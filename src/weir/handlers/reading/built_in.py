@@ -6,11 +6,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from weir.handlers.reading.column_constructs import is_plain_constant
 from weir.handlers.reading.comprehensions import any_or_all, over_values, unrolled
 from weir.handlers.reading.execution import Execution, NotListed
 from weir.handlers.reading.expressions import column, under
 from weir.handlers.reading.frames import Frame
-from weir.handlers.reading.listed import is_plain_constant
 from weir.handlers.reading.symbols import (
     ITERATOR,
     Known,
@@ -22,7 +22,7 @@ from weir.handlers.reading.symbols import (
     truth,
 )
 from weir.handlers.reading.targets import bind, spread_out
-from weir.handlers.values import Const, Op, Python, Tree
+from weir.handlers.trees.values import Const, Op, Python, Tree
 
 _MOST_ROUNDS = 10_000
 

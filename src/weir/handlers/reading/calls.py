@@ -13,10 +13,10 @@ import inspect
 from collections.abc import Sequence
 from types import FunctionType, MethodType
 
-from weir.handlers.app import App
-from weir.handlers.declarations import State
-from weir.handlers.insides import is_users
-from weir.handlers.reach import DYNAMIC, attribute, resolver
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import State
+from weir.handlers.reach.code_reach import DYNAMIC, attribute, resolver
+from weir.handlers.reach.object_contents import is_users
 from weir.handlers.reading import state_calls
 from weir.handlers.reading.arguments import (
     CallArguments,
@@ -26,10 +26,10 @@ from weir.handlers.reading.arguments import (
 )
 from weir.handlers.reading.bindings import bound_names
 from weir.handlers.reading.built_in import call_built_in
+from weir.handlers.reading.column_constructs import is_listed_function, is_listed_method
 from weir.handlers.reading.execution import Execution, HandleLost, NotListed, shown
 from weir.handlers.reading.expressions import column
 from weir.handlers.reading.frames import RETURNED, Frame, Path, join_all
-from weir.handlers.reading.listed import is_listed_function, is_listed_method
 from weir.handlers.reading.symbols import (
     ITERATOR,
     BoundMethod,
@@ -41,9 +41,9 @@ from weir.handlers.reading.symbols import (
     WrittenOut,
     known,
 )
-from weir.handlers.values import Const, Method, Python, Tree
-from weir.plan.decorators import result_type
-from weir.plan.imported_files import carried
+from weir.handlers.trees.values import Const, Method, Python, Tree
+from weir.plan.usercode.decorators import result_type
+from weir.plan.usercode.imported_files import carried
 
 _DEEPEST = 60
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from weir.handlers.accesses import CHECKS, EmitAccess, GetAccess, MergeAccess
 from weir.handlers.reading.execution import Evaluated, Execution, FailingCheck
 from weir.handlers.reading.frames import Conditions, all_of
 from weir.handlers.reading.symbols import negated, op
-from weir.handlers.trees import changed_access, conjunction, conjuncts_of, reads_in
-from weir.handlers.values import (
+from weir.handlers.trees.accesses import CHECKS, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.trees.tree_walks import changed_access, conjunction, conjuncts_of, reads_in
+from weir.handlers.trees.values import (
     Const,
     Element,
     Field,

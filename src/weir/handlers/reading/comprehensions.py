@@ -16,16 +16,16 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from weir.events.types import BOOLEAN, STRING
-from weir.handlers.python_code import TreeFunction
+from weir.handlers.columns.python_code import TreeFunction
 from weir.handlers.reading.bindings import assigned_names
 from weir.handlers.reading.execution import Execution, NotListed
 from weir.handlers.reading.frames import Frame
 from weir.handlers.reading.symbols import Symbol, WrittenOut, truth
 from weir.handlers.reading.targets import bind, spread_out
-from weir.handlers.scope import leaves
-from weir.handlers.trees import changed_tree
-from weir.handlers.values import Element, Op, Python, Tree, bottom_up
-from weir.plan.made_functions import MadeFunction, RowLoop
+from weir.handlers.trees.scope import leaves
+from weir.handlers.trees.tree_walks import changed_tree
+from weir.handlers.trees.values import Element, Op, Python, Tree, bottom_up
+from weir.plan.usercode.made_functions import MadeFunction, RowLoop
 
 Comprehension: TypeAlias = "ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp"
 Collected: TypeAlias = Literal["list", "set", "dict", "generator"]

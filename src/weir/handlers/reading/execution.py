@@ -6,9 +6,10 @@
     opaque_code.py   what is not on the list: visited for accesses, and left to CPython
 
 Contract
-1. What is on the list (`listed.py`, and the forms that these modules know) becomes trees. Anything
-   else becomes an `Opaque`, and the first such construct is the reason why the handler runs in rows
-   (`why_rows`). Either way all accesses are noted, in the order in which they may happen.
+1. What is on the list (`column_constructs.py`, and the forms that these modules know) becomes
+   trees. Anything else becomes an `Opaque`, and the first such construct is the reason why the
+   handler runs in rows (`why_rows`). Either way all accesses are noted, in the order in which they
+   may happen.
 2. `NotListed` says that a construct is not on the list. It never leaves an expression or a
    statement: there it is taken back and visited as opaque code.
 3. `HandleLost` says that nobody can tell what happens to a handle: a state or the app gets into
@@ -26,12 +27,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from weir.errors import ScriptError
-from weir.handlers.accesses import EmitAccess, GetAccess, MergeAccess
-from weir.handlers.app import App
-from weir.handlers.declarations import EventType, State
-from weir.handlers.reach import Reach, Touched
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import EventType, State
+from weir.handlers.reach.code_reach import Reach, Touched
+from weir.handlers.reading.column_constructs import is_listed_function, is_plain_constant
 from weir.handlers.reading.frames import Conditions, Exits, Frame, Path, all_of
-from weir.handlers.reading.listed import is_listed_function, is_plain_constant
 from weir.handlers.reading.symbols import (
     BoundMethod,
     Known,
@@ -42,9 +42,10 @@ from weir.handlers.reading.symbols import (
     Unusable,
     as_tree,
 )
-from weir.handlers.scope import Scope, has_old
-from weir.handlers.static_types import has_no_elements, static_type, type_of
-from weir.handlers.values import Const, Opaque, ReadValue, Tree
+from weir.handlers.trees.accesses import EmitAccess, GetAccess, MergeAccess
+from weir.handlers.trees.scope import Scope, has_old
+from weir.handlers.trees.static_types import has_no_elements, static_type, type_of
+from weir.handlers.trees.values import Const, Opaque, ReadValue, Tree
 from weir.plan.states import MergeKind
 
 

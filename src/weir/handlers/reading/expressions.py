@@ -17,10 +17,10 @@ from types import ModuleType
 import pyarrow as pa
 
 from weir.events.types import DOUBLE
-from weir.handlers.app import App
-from weir.handlers.declarations import State
-from weir.handlers.parameters import AppParam
-from weir.handlers.reach import DYNAMIC, attribute
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import State
+from weir.handlers.api.parameters import AppParam
+from weir.handlers.reach.code_reach import DYNAMIC, attribute
 from weir.handlers.reading import comprehensions
 from weir.handlers.reading.bindings import written_defaults
 from weir.handlers.reading.execution import Execution, NotListed, shown
@@ -40,8 +40,8 @@ from weir.handlers.reading.symbols import (
     truth,
 )
 from weir.handlers.reading.targets import spread_out
-from weir.handlers.trees import walk_tree
-from weir.handlers.values import Attribute, Const, Field, Instant, Op, Python, Tree
+from weir.handlers.trees.tree_walks import walk_tree
+from weir.handlers.trees.values import Attribute, Const, Field, Instant, Op, Python, Tree
 
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv",

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from weir.handlers.reach import DYNAMIC, Resolve
+from weir.handlers.reach.code_reach import DYNAMIC, Resolve
 from weir.handlers.reading.sources import SourceFile
 from weir.handlers.reading.symbols import Known, Symbol, Unusable, WrittenOut, as_tree, op
-from weir.handlers.values import Const, Op, Tree
+from weir.handlers.trees.values import Const, Op, Tree
 
 Conditions: TypeAlias = tuple[Tree, ...]
 Variables: TypeAlias = dict[str, Symbol]

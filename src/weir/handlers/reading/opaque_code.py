@@ -19,16 +19,16 @@ from types import FunctionType, MethodType
 
 import pyarrow as pa
 
-from weir.handlers.app import App
-from weir.handlers.declarations import State
-from weir.handlers.insides import is_users
-from weir.handlers.reach import resolver
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import State
+from weir.handlers.reach.code_reach import resolver
+from weir.handlers.reach.object_contents import is_users
 from weir.handlers.reading.arguments import CallArguments, bound_arguments, default_values
 from weir.handlers.reading.bindings import argument_names, assigned_names, bound_names
 from weir.handlers.reading.calls import call_method, check_refused
+from weir.handlers.reading.column_constructs import is_listed_function, is_listed_method
 from weir.handlers.reading.execution import Execution, HandleLost
 from weir.handlers.reading.frames import RETURNED, Exits, Frame, Path
-from weir.handlers.reading.listed import is_listed_function, is_listed_method
 from weir.handlers.reading.local_imports import imported_things
 from weir.handlers.reading.state_calls import check_fields
 from weir.handlers.reading.symbols import (
@@ -43,10 +43,10 @@ from weir.handlers.reading.symbols import (
     as_tree,
     known,
 )
-from weir.handlers.static_types import widened
-from weir.handlers.trees import walk_tree
-from weir.handlers.values import Const, Element, Method, Old, Opaque, Python, ReadValue, Tree
-from weir.plan.decorators import result_type
+from weir.handlers.trees.static_types import widened
+from weir.handlers.trees.tree_walks import walk_tree
+from weir.handlers.trees.values import Const, Element, Method, Old, Opaque, Python, ReadValue, Tree
+from weir.plan.usercode.decorators import result_type
 
 # --- expressions ------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Finds the source of the user's functions, and makes errors that point into it.
 
 Rules
-1. The text is what was run: that of a loaded file as it was read (`plan/imported_files.py`), else
-   what `linecache` has (files, notebooks, texts that were put there).
+1. The text is what was run: that of a loaded file as it was read
+   (`plan/usercode/imported_files.py`), else what `linecache` has (files, notebooks, texts that were
+   put there).
 2. A function is found by where its code says that it stands. Lambdas are found by the positions of
    their instructions, so several may stand on one line.
 """
@@ -19,7 +20,7 @@ from types import CodeType, FunctionType
 from typing import TypeAlias
 
 from weir.errors import PlanError, ScriptError
-from weir.plan.imported_files import ImportedFrom
+from weir.plan.usercode.imported_files import ImportedFrom
 
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.Lambda"
 _Span: TypeAlias = tuple[int, int, int, int]

@@ -8,13 +8,13 @@ import difflib
 import pyarrow as pa
 
 from weir.events.types import BIGINT, DOUBLE, INT, type_name
-from weir.handlers.declarations import MERGES, State
+from weir.handlers.api.declarations import MERGES, State
 from weir.handlers.reading.arguments import CallArguments, called_with
 from weir.handlers.reading.execution import Execution
 from weir.handlers.reading.frames import Frame
 from weir.handlers.reading.symbols import Symbol, WrittenOut, op
-from weir.handlers.scope import has_old
-from weir.handlers.values import Const, Old, Op, Tree
+from weir.handlers.trees.scope import has_old
+from weir.handlers.trees.values import Const, Old, Op, Tree
 
 
 def call_state(run: Execution, frame: Frame, state: State, method: str, node: ast.Call) -> Symbol:

@@ -15,7 +15,6 @@ from weir.handlers.reading import opaque_code
 from weir.handlers.reading.bindings import assigned_names
 from weir.handlers.reading.execution import Execution, FailingCheck, NotListed, shown
 from weir.handlers.reading.expressions import BINARY, local_function, under
-from weir.handlers.reading.failing import is_listed, raised
 from weir.handlers.reading.frames import (
     RETURNED,
     Exits,
@@ -26,11 +25,12 @@ from weir.handlers.reading.frames import (
     join,
     join_all,
 )
-from weir.handlers.reading.matching import MatchCase, as_conditions
+from weir.handlers.reading.match_cases import MatchCase, as_conditions
+from weir.handlers.reading.raised_failures import is_listed, raised
 from weir.handlers.reading.symbols import Known, Symbol, Unusable, negated, op, truth
 from weir.handlers.reading.targets import bind, spread_out
-from weir.handlers.trees import conjunction
-from weir.handlers.values import Const, Element, Op, Python, Tree
+from weir.handlers.trees.tree_walks import conjunction
+from weir.handlers.trees.values import Const, Element, Op, Python, Tree
 
 _FROM_ROUND_TO_ROUND = (
     "it goes from one round of a loop with accesses to the next; a loop of its own can compute it"

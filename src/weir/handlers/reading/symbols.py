@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from weir.handlers.declarations import EventType, State
-from weir.handlers.parameters import AppParam
-from weir.handlers.values import Const, Op, Tree
-from weir.plan.user_code import ScalarFunction
+from weir.handlers.api.declarations import EventType, State
+from weir.handlers.api.parameters import AppParam
+from weir.handlers.trees.values import Const, Op, Tree
+from weir.plan.usercode.functions import ScalarFunction
 
 if TYPE_CHECKING:
     from weir.handlers.reading.frames import Frame
@@ -99,7 +99,7 @@ _CALLED = (
 
 def known(thing: object, line: int, params: Mapping[str, object]) -> Symbol:
     """Return the symbol of an object that a name of the program stands for."""
-    from weir.handlers.app import App  # which knows nothing of analysis
+    from weir.handlers.api.app import App  # which knows nothing of analysis
 
     if isinstance(thing, AppParam):
         value = params[thing._weir_name]

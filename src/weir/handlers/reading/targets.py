@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from weir.handlers.reading.execution import Execution, NotListed, shown
 from weir.handlers.reading.frames import Frame
 from weir.handlers.reading.symbols import ITERATOR, Symbol, WrittenOut, known, op
-from weir.handlers.values import Const, Method, Op, Python, Tree
+from weir.handlers.trees.values import Const, Method, Op, Python, Tree
 
 
 def bind(run: Execution, frame: Frame, target: ast.expr, symbol: Symbol, node: ast.AST) -> None:

@@ -21,8 +21,8 @@ from typing import Protocol, Self
 
 from weir.errors import PlanError
 from weir.files.chunks import CHUNK_ROWS, Chunk
-from weir.files.framing import Block, read_blocks
 from weir.files.jsonl import JsonLines
+from weir.files.record_frames import Block, read_blocks
 from weir.ingress.source_signals import Accept, Accepted, Finding
 from weir.plan.operators import Source
 

@@ -5,7 +5,8 @@ Rules
 1. Which file comes next is a choice: it is offered for the log, and read when it is accepted. Names
    that begin with `.` or `_` are no files; a file `.end` ends the partition, once all are read.
 2. The offset of a file's record is that of its first row, so the next record says where the file
-   ended. A file that now ends elsewhere, or began with other rows (`unchanged.py`), ends the job.
+   ended. A file that now ends elsewhere, or began with other rows (`source_integrity.py`), ends the
+   job.
 3. A file whose rows all lie before the start may be gone.
 """
 
@@ -23,8 +24,8 @@ from weir.files.chunks import Chunk, SourcePartition
 from weir.files.paths import check_name
 from weir.files.readers import open_partition
 from weir.ingress.connectors.connector import Endless
+from weir.ingress.source_integrity import FileMark, check_not_shorter, gone, marked_chunks
 from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord, Offer, Quiet, Rows
-from weir.ingress.unchanged import FileMark, check_not_shorter, gone, marked_chunks
 from weir.plan.operators import Source
 
 POLL = 0.05

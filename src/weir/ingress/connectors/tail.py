@@ -6,8 +6,8 @@ Rules
 2. The file must only grow, and the job ends if it did not: rows may have come and gone unseen.
    Each look that finds more, and the last one, compares the `_WINDOW` bytes before it with those
    that were read. A reading that starts again first compares all that was read with its hash
-   (`unchanged.py`). Where there is no checkpoint yet it compares the beginning of the file, which
-   is offered for the log before the first row is given.
+   (`source_integrity.py`). Where there is no checkpoint yet it compares the beginning of the file,
+   which is offered for the log before the first row is given.
 3. A file that is not there yet is silent; once the end is declared it has no rows.
 """
 
@@ -22,10 +22,11 @@ import msgspec
 
 from weir.errors import PlanError
 from weir.files.chunks import BLOCK_BYTES, Chunk
-from weir.files.framing import BYTE_ORDER_MARK, Block, Framer, skip_byte_order_mark
 from weir.files.jsonl import JsonLines
 from weir.files.readers import FORMATS
+from weir.files.record_frames import BYTE_ORDER_MARK, Block, Framer, skip_byte_order_mark
 from weir.ingress.connectors.connector import Endless, Lines
+from weir.ingress.source_integrity import FileMark, Prefix, gone, prefix_of
 from weir.ingress.source_signals import (
     Accept,
     Accepted,
@@ -36,7 +37,6 @@ from weir.ingress.source_signals import (
     Quiet,
     Rows,
 )
-from weir.ingress.unchanged import FileMark, Prefix, gone, prefix_of
 from weir.plan.operators import Source
 
 POLL, ABSENT_POLL = 0.001, 0.05

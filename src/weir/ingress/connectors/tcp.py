@@ -24,10 +24,10 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from weir.errors import PlanError
-from weir.files.framing import Block, Framer
+from weir.files.record_frames import Block, Framer
 from weir.ingress.connectors.connector import Endless, Lines
+from weir.ingress.source_integrity import gone
 from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord, Offer, Quiet, Rows
-from weir.ingress.unchanged import gone
 from weir.plan.operators import Source
 
 RECONNECT = 0.2

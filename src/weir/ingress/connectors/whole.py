@@ -8,8 +8,8 @@ from dataclasses import replace
 import msgspec
 
 from weir.files.chunks import Chunk, SourcePartition
+from weir.ingress.source_integrity import FileMark, check_not_shorter, marked_chunks
 from weir.ingress.source_signals import Accept, Accepted, Finding, Finished, Rows
-from weir.ingress.unchanged import FileMark, check_not_shorter, marked_chunks
 
 _decoder = msgspec.msgpack.Decoder(FileMark)
 

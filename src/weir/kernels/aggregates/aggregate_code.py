@@ -22,7 +22,7 @@ from weir.kernels.expressions.user_calls import (
     guarded,
 )
 from weir.kernels.expressions.user_values import Misfit, converter, typed_array
-from weir.plan.user_code import AggregateFunction, describe
+from weir.plan.usercode.functions import AggregateFunction, describe
 
 LIFETIME = ("vs", "ve")
 UserRow = tuple[object, ...]

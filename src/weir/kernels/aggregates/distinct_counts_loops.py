@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place
 from weir.kernels.structures.panes_loops import EMIT, ENTER
+from weir.loops.compiled import compiled, in_place
 
 # Fields of a number: the slot of its value, its pane and how often that had been dropped, and
 # its neighbours in its pane's list, which is a ring.

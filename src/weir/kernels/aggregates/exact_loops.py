@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place
+from weir.loops.compiled import compiled, in_place
 
 VALUE_UNIT = -1074
 SQUARE_UNIT = -2148

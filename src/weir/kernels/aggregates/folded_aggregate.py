@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
-from weir.events.memory import numbers_of
 from weir.kernels.aggregates.aggregate_code import LIFETIME, AggregateCode, UserRow
 from weir.kernels.aggregates.group_failures import GroupFailure, OperationFailure
 from weir.kernels.aggregates.lanes import counted_rows
@@ -32,9 +31,10 @@ from weir.kernels.expressions.user_calls import python_rows, python_values
 from weir.kernels.expressions.user_values import Misfit, settler, typed_array
 from weir.kernels.structures.panes import Operations, Panes
 from weir.kernels.structures.panes_loops import EMIT, ENTER
+from weir.loops.arrow_memory import numbers_of
 from weir.plan.aggregations import Aggregation
 from weir.plan.schema import Schema
-from weir.plan.user_code import FoldingAggregate
+from weir.plan.usercode.functions import FoldingAggregate
 
 
 class _Span:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place
 from weir.kernels.structures import treap_loops as treap
 from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
+from weir.loops.compiled import compiled, in_place
 
 # Fields of a pane besides its first entry: its last one, how many, whether it is in the tree.
 _LAST, _SIZE, _INSIDE = range(3)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weir.events.compiled import in_place
 from weir.kernels.structures.panes_loops import EMIT, ENTER
+from weir.loops.compiled import in_place
 
 
 @in_place

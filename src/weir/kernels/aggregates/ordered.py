@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
 from weir.events.hashing import binary_buffers
-from weir.events.memory import numbers_of
 from weir.events.order_bytes import is_plain, plain_codes
 from weir.events.python_lists import python_list
 from weir.kernels.aggregates.exact import nearest
@@ -28,6 +27,7 @@ from weir.kernels.structures.keys import grown
 from weir.kernels.structures.panes import Operations
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.sort_keys import byte_keys, canonical, from_bytes, from_plain
+from weir.loops.arrow_memory import numbers_of
 from weir.plan.aggregations import Aggregation
 from weir.plan.schema import Schema
 

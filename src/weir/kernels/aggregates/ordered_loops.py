@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled
 from weir.kernels.structures import treap_loops as treap
+from weir.loops.compiled import compiled
 
 
 @compiled

@@ -18,14 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.python_lists import python_list
-from weir.events.text import (
-    YEAR,
-    format_dates,
-    format_doubles,
-    format_timestamps,
-    parse_dates,
-    parse_timestamps,
-)
 from weir.events.types import (
     BIGINT,
     BOOLEAN,
@@ -36,6 +28,14 @@ from weir.events.types import (
     TIMESTAMP,
     is_integer,
     type_name,
+)
+from weir.events.value_text import (
+    YEAR,
+    format_dates,
+    format_doubles,
+    format_timestamps,
+    parse_dates,
+    parse_timestamps,
 )
 from weir.kernels.expressions.evaluation import (
     RowFailure,

@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from weir.errors import Position, ProgramPlace
 from weir.events.batch import OPEN
 from weir.events.python_lists import python_list
-from weir.events.text import format_dates, format_timestamps
 from weir.events.types import BIGINT, DATE, TIMESTAMP
+from weir.events.value_text import format_dates, format_timestamps
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 ArrayFunction = Callable[..., pa.Array]

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from weir.events.batch import Int64s
 from weir.events.python_lists import python_list
-from weir.events.text import CYCLE_DAYS, CYCLE_YEARS, parse_timestamps
 from weir.events.types import BIGINT, DATE, STRING, TIMESTAMP
+from weir.events.value_text import CYCLE_DAYS, CYCLE_YEARS, parse_timestamps
 from weir.kernels.expressions.casts import cast_array
 from weir.kernels.expressions.evaluation import (
     ArrayFunction,

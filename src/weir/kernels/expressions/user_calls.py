@@ -34,8 +34,8 @@ from weir.events.types import DOUBLE, type_name
 from weir.events.user_copies import copier
 from weir.kernels.expressions.evaluation import RowFailure, UserCode, shown_value
 from weir.kernels.expressions.user_values import shown, typed_array
-from weir.plan.made_functions import MadeFunction, RowLoop
-from weir.plan.user_code import ScalarFunction, describe
+from weir.plan.usercode.functions import ScalarFunction, describe
+from weir.plan.usercode.made_functions import MadeFunction, RowLoop
 
 RunCall = Callable[..., pa.Array]
 """Takes the number of rows, then an array for each argument."""

@@ -39,7 +39,7 @@ from weir.events.types import (
 )
 from weir.events.user_copies import StructValue
 from weir.kernels.expressions.evaluation import RowFailure
-from weir.plan.user_code import describe
+from weir.plan.usercode.functions import describe
 
 ConvertValue = Callable[[object], object]
 

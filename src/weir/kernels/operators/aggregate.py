@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from weir.errors import RunError, SnapshotCorrupt
 from weir.events.batch import START, Batch, Int64s, empty_batch
-from weir.events.memory import numbers_of
 from weir.kernels.aggregates.distinct_counts import DistinctMeasure
 from weir.kernels.aggregates.folded_aggregate import FoldedMeasure
 from weir.kernels.aggregates.group_failures import GroupFailure, OperationFailure, located
@@ -36,6 +35,7 @@ from weir.kernels.operators.windows import (
 from weir.kernels.structures.keys_loops import count_down, count_up
 from weir.kernels.structures.panes import Groups, Operations, Panes, Results
 from weir.kernels.structures.panes_loops import EMIT, ENTER
+from weir.loops.arrow_memory import numbers_of
 from weir.plan.aggregations import Aggregation
 from weir.plan.operators import Aggregate, PartialAggregate, schema
 from weir.plan.schema import Schema

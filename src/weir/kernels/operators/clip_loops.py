@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled
 from weir.kernels.structures.buckets_loops import PAIRS, insert, live, make_room
+from weir.loops.compiled import compiled
 
 
 @compiled

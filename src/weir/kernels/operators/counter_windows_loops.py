@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.batch import OPEN
-from weir.events.compiled import compiled, in_place
 from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
+from weir.loops.compiled import compiled, in_place
 
 
 @compiled

@@ -1,10 +1,11 @@
 """Notices what a call of a user's operator leaves in its instance outside of declared state.
 
 A restart makes a new instance, so an undeclared attribute that a call has set or changed would be
-lost. Most are found in the source when the program is planned (`plan/undeclared_state.py`); here
-are those that it does not show. An attribute that is set is noticed after every call. To notice
-that a list, a dictionary or an object of the user's own was changed in place, all that is in it has
-to be looked at: that is done for the first `WATCHED_CALLS` of an operator, and up to `MOST_PARTS`.
+lost. Most are found in the source when the program is planned
+(`plan/usercode/undeclared_state.py`); here are those that it does not show. An attribute that is
+set is noticed after every call. To notice that a list, a dictionary or an object of the user's own
+was changed in place, all that is in it has to be looked at: that is done for the first
+`WATCHED_CALLS` of an operator, and up to `MOST_PARTS`.
 
 Nothing here runs the user's code: attributes and elements are taken past what a class may say of
 them.

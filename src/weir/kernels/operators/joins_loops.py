@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place, inlined
 from weir.kernels.structures.buckets_loops import BLOCK, insert, live, make_room
+from weir.loops.compiled import compiled, in_place, inlined
 
 _DONE, _PAIRS, _BUCKET = range(3)
 """Why a walk stops: it is at the end, the pairs are full, or the bucket of the next row is."""

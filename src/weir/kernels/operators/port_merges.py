@@ -14,10 +14,10 @@ from weir.kernels.operators.slow_cells import (
 )
 from weir.kernels.structures.cells import CellTable
 from weir.kernels.structures.live_cells import cell_key
-from weir.plan.made_functions import plain_function
 from weir.plan.saved_states import saved_name
 from weir.plan.schema import Schema
 from weir.plan.states import CellFailure, StateMerge
+from weir.plan.usercode.made_functions import plain_function
 
 MergeRow = Callable[[int], None]
 """Does a merge by a row, given the row's number."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.batch import OPEN, START
-from weir.events.compiled import compiled
 from weir.kernels.structures.heaps_loops import AFTER, FIRST, ROOT, chain, insert, pop
+from weir.loops.compiled import compiled
 
 # Of a group, besides its rows: the presence, its slot in the store, when something is due next.
 SINCE, EDGE, PLACE, TIMER = range(3, 7)

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN, START, Batch, Int64s, concat_batches
-from weir.events.collecting import collecting_later
 from weir.events.order import taken
 from weir.events.python_lists import python_column, python_list
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, STRING
+from weir.garbage import collecting_later
 from weir.kernels.expressions.evaluation import UserCode
 from weir.kernels.expressions.failed_events import event_at, failed_row
 from weir.kernels.expressions.handler_values import settled_value
@@ -48,11 +48,11 @@ from weir.kernels.structures.saved_cells import (
     first_request,
     load_cells,
 )
-from weir.plan.made_functions import plain_function
 from weir.plan.operators import RowScan, schema
 from weir.plan.saved_states import saved_calls, saved_name, state_schema
 from weir.plan.states import Cell, CellFailure, EffectRows, RowCursor, RowEffect
-from weir.plan.user_code import describe
+from weir.plan.usercode.functions import describe
+from weir.plan.usercode.made_functions import plain_function
 
 RowValues = tuple[object, ...]
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from weir.errors import EventFailed, OperatorFailed
 from weir.events.batch import Batch, Int64s
-from weir.events.collecting import collecting_later
 from weir.events.python_lists import python_column
+from weir.garbage import collecting_later
 from weir.kernels.aggregates.group_failures import key_text
 from weir.kernels.expressions.evaluation import shown_value
 from weir.kernels.expressions.failed_events import event_at, failed_row
@@ -20,7 +20,6 @@ from weir.kernels.expressions.user_calls import check_not_interrupted, failing_l
 from weir.kernels.structures.cells import CellTable
 from weir.kernels.structures.requests import RequestProgram, Visits
 from weir.kernels.structures.saved_cells import cell_rows, load_cells
-from weir.plan.made_functions import plain_function
 from weir.plan.saved_states import SavedCall, saved_name
 from weir.plan.schema import Schema
 from weir.plan.states import (
@@ -32,7 +31,8 @@ from weir.plan.states import (
     StateMerge,
     StateRead,
 )
-from weir.plan.user_code import describe
+from weir.plan.usercode.functions import describe
+from weir.plan.usercode.made_functions import plain_function
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from weir.events.batch import LATEST, OPEN, START, Batch, Int64s, ticks
-from weir.events.memory import array_of
 from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.evaluator import compile_expression
 from weir.kernels.expressions.failed_events import named_failure
 from weir.kernels.operators.stateless_loops import BIT_NUMBERS, repeated, set_bits
+from weir.loops.arrow_memory import array_of
 from weir.plan.lifetime_changes import (
     ClipDuration,
     Duration,

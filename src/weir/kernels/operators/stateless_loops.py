@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled
+from weir.loops.compiled import compiled
 
 # A de Bruijn sequence: times a power of two, its first six bits tell which.
 _DE_BRUIJN = 0x03F79D71B4CB0A89

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place
 from weir.kernels.structures import treap_loops as treap
 from weir.kernels.structures.panes_loops import EMIT, ENTER
+from weir.loops.compiled import compiled, in_place
 
 
 @compiled

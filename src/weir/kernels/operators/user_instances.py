@@ -21,8 +21,8 @@ from weir.kernels.expressions.user_calls import failing_line, guarded
 from weir.kernels.expressions.user_values import Misfit, is_plain, plain_value, shown, typed_array
 from weir.kernels.operators.instance_changes import InstanceChanges, MadeAttributes
 from weir.kernels.operators.user_context import Context
-from weir.plan.undeclared_state import LOST, declare_hint
-from weir.plan.user_code import OperatorCall
+from weir.plan.usercode.functions import OperatorCall
+from weir.plan.usercode.undeclared_state import LOST, declare_hint
 
 
 class UserInstances:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place, inlined
+from weir.loops.compiled import compiled, in_place, inlined
 
 CLASSES = 48
 """How many sizes of blocks there are, each twice the one before."""

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from weir.events.batch import START
-from weir.events.compiled import in_place
 from weir.kernels.aggregates.exact_loops import add_limbs, split_double
+from weir.loops.compiled import in_place
 
 READ, READ_SUM, READ_WINDOW, SET, ADD, MAX, MIN, MAX_FLOAT, MIN_FLOAT, ADD_FLOAT, ADD_SUM, PUSH = (
     range(12)

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch, Int64s
-from weir.events.memory import numbers_of
 from weir.events.types import DOUBLE
 from weir.kernels.structures.fast_cells import FastCells
 from weir.kernels.structures.fast_cells_loops import DOUBLES, NULL, SUMMED, WINDOW, read_sums
 from weir.kernels.structures.fast_kinds import to_bits
 from weir.kernels.structures.rows import valid_mask
+from weir.loops.arrow_memory import numbers_of
 from weir.plan.states import Cell
 
 

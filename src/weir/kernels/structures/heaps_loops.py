@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place
+from weir.loops.compiled import compiled, in_place
 
 ROOT, FIRST, LAST = range(3)
 """Of a group: the row that ends first, the first and the last that came."""

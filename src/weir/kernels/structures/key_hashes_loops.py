@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import in_place
 from weir.events.hashing_loops import eight_bytes
+from weir.loops.compiled import in_place
 
 BLOCK = 128
 """How many rows have their state in `block` at a time: an array of 4 · BLOCK that the caller

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place
+from weir.loops.compiled import compiled, in_place
 
 ENTER, EXIT, EMIT = range(3)
 """Kinds of operations: a pane enters its group's window or leaves it; a result is asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weir.events.compiled import in_place
+from weir.loops.compiled import in_place
 
 
 @in_place

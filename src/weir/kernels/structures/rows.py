@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from weir.events.batch import Batch, Int64s
 from weir.events.hashing import binary_buffers
-from weir.events.memory import array_of
 from weir.events.python_lists import python_column, python_list
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.rows_loops import gather_bytes
+from weir.loops.arrow_memory import array_of
 
 
 class RowStore:

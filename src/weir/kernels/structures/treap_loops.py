@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.events.compiled import compiled, in_place
+from weir.loops.compiled import compiled, in_place
 
 KEY, LEFT, RIGHT, SIZE, PRIORITY = range(5)
 """Columns of `nodes`."""

@@ -38,8 +38,8 @@ from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import project
 from weir.plan.expressions import AggregateCall, Call, Column, Expr, Literal, walk
 from weir.plan.operators import Aggregate, Node, schema
-from weir.plan.undeclared_state import LOST
-from weir.plan.user_code import AggregateFunction, UserFunctions
+from weir.plan.usercode.functions import AggregateFunction, UserFunctions
+from weir.plan.usercode.undeclared_state import LOST
 from weir.plan.windows import CountWindow, Window
 
 NUMERIC = ("sum", "avg", "stddev", "variance", "quantile_cont")

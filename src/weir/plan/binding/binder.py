@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from weir.errors import PlanError, Position
 from weir.events.types import BOOLEAN, STRING, is_numeric, type_name
+from weir.plan.advice.other_dialects import function_hint
 from weir.plan.binding.coercion import (
     castable,
     coerce,
@@ -28,12 +29,11 @@ from weir.plan.binding.coercion import (
     type_of,
     widens,
 )
-from weir.plan.binding.elsewhere import function_hint
 from weir.plan.binding.functions import FUNCTIONS, OPERATORS, typed
 from weir.plan.binding.type_rules import DATE_UNITS, TIME_UNITS
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
 from weir.plan.schema import Schema
-from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 
 _NO_NAME = re.compile(r"[^\w.]")
 """What stands in no plain name of a column."""

@@ -35,8 +35,8 @@ from weir.plan.expressions import Column, Expr, columns_of
 from weir.plan.expressions import Literal as Constant
 from weir.plan.limits import sized
 from weir.plan.operators import Apply, Node, Top, Union, schema
-from weir.plan.undeclared_state import LOST, declare_hint
-from weir.plan.user_code import NO_FUNCTIONS, OperatorCall, UserFunctions
+from weir.plan.usercode.functions import NO_FUNCTIONS, OperatorCall, UserFunctions
+from weir.plan.usercode.undeclared_state import LOST, declare_hint
 from weir.plan.windows import Hopping
 
 MOST_JOINS = 100

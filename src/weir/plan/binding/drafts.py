@@ -25,7 +25,7 @@ from weir.plan.binding.query import (
 from weir.plan.expressions import Call, Expr
 from weir.plan.operators import Node
 from weir.plan.terms import Term, col
-from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 
 Named: TypeAlias = "Term | str"
 """A term, or a column by its name."""

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 
 from weir.errors import PlanError, Position
 from weir.events.types import BOOLEAN
+from weir.plan.advice.plan_warnings import warn_of_missed_points, warn_of_pairs
 from weir.plan.binding.binder import NameScope, Visible, bind_condition, lifetime
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import passed, with_columns
 from weir.plan.binding.query import JoinClause
-from weir.plan.doubts import warn_of_missed_points, warn_of_pairs
 from weir.plan.expressions import Call, Column, Expr, columns_of
 from weir.plan.operators import Join, JoinKind, Node, Project, schema
-from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from weir.errors import PlanError, Position
 from weir.events.types import type_name
+from weir.plan.advice.plan_warnings import warn_of_gaps, warn_of_lone_points
 from weir.plan.binding.aggregates import Aggregator, has_aggregate
 from weir.plan.binding.binder import (
     NameScope,
@@ -44,12 +45,11 @@ from weir.plan.binding.query import (
     SelectItem,
     Star,
 )
-from weir.plan.doubts import warn_of_gaps, warn_of_lone_points
 from weir.plan.expressions import Call, Column, Expr, Literal, columns_of
 from weir.plan.lifetime_changes import SetLifetime
 from weir.plan.limits import check_vertices
 from weir.plan.operators import Distinct, Explode, Filter, Node, Partition, schema
-from weir.plan.user_code import NO_FUNCTIONS, UserFunctions
+from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 from weir.plan.windows import CountWindow, Session, SnapshotWindow, Window
 
 

@@ -25,7 +25,7 @@ from weir.plan.spans import LONGEST_LIFETIME, NONE, Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node
-    from weir.plan.user_code import OperatorCall
+    from weir.plan.usercode.functions import OperatorCall
 
 
 @node_class

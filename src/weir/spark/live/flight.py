@@ -2,7 +2,7 @@
 
 Contract
 1. Every call carries the secret, and is refused without it. Nothing that comes in is unpickled:
-   control messages are msgspec's, rows are Arrow's, and both are checked (`peers.py`).
+   control messages are msgspec's, rows are Arrow's, and both are checked (`message_checks.py`).
 2. A reader asks for a stream from a row on and gets its entries as they come. An entry without
    rows is sent as metadata alone. The stream ends when the server says so or is gone.
 3. With TLS both sides show the job's certificate, and each checks the other's before anything is
@@ -35,7 +35,7 @@ from weir.errors import RunError
 from weir.reliable.codec import record_of
 from weir.reliable.stream import Entry
 from weir.spark.live.addresses import Endpoint, bracketed, free_port
-from weir.spark.live.peers import EntryNumber, Wanted, read_entry, read_wanted
+from weir.spark.live.message_checks import EntryNumber, Wanted, read_entry, read_wanted
 from weir.spark.live.tls import Tls
 
 # Else gRPC tells stderr of everybody who comes to a port with TLS and has no certificate.

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 
-from weir.events.loop_cache import Code, packed
 from weir.job.messages import DRIVER, Preparing
 from weir.local.rehearsal import rehearsed
+from weir.loops.code_cache import Code, packed
 from weir.plan.program import Program
 from weir.spark.live.host_process import PULSE_EVERY
-from weir.spark.live.warming import SIGN_AFTER
+from weir.spark.live.loop_warmup import SIGN_AFTER
 
 
 class LoopSearch:
@@ -29,7 +29,7 @@ class LoopSearch:
             self._found.set_exception(error)
 
     def code(self, tell: Callable[[Preparing], None]) -> Code:
-        """Wait for the code; give signs if it takes long (`warming.py`, rule 3)."""
+        """Wait for the code; give signs if it takes long (`loop_warmup.py`, rule 3)."""
         within = SIGN_AFTER
         while not wait([self._found], within).done:
             tell(Preparing(DRIVER, socket.gethostname(), 0, 0))

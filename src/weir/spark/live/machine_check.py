@@ -5,7 +5,7 @@ Rules
    there are hosts; what is missing there ends the run, by machine and by name. Its function
    travels by value: it works where Weir is not installed, or another version of it.
 2. Every host asks its own machine again before it does anything: it may be another one. What is
-   missing there fails its task, and the driver shows that error (`hosts.py`).
+   missing there fails its task, and the driver shows that error (`host_tasks.py`).
 3. The task's process forks the host later, so it may not use obstore (`obstore_use.py`): a child
    of its own looks at the store.
 4. A machine must have the same Weir, Python, and libraries that read and write what is shared; it
@@ -40,11 +40,11 @@ from weir.errors import RunError, WeirError
 from weir.files.object_store import existing_store
 from weir.files.obstore_use import is_used_here
 from weir.ingress.connectors.registry import needed_path
-from weir.job.job_record import read_job
-from weir.plan.code_fingerprint import user_functions
-from weir.plan.user_code import describe
-from weir.spark.live.host_job import LiveJob
+from weir.job.job_identity import read_job
+from weir.plan.usercode.code_fingerprint import user_functions
+from weir.plan.usercode.functions import describe
 from weir.spark.live.host_process import said_by_child
+from weir.spark.live.job_description import LiveJob
 
 LIBRARIES = ("pyarrow", "numpy", "numba", "msgspec", "obstore")
 REACH_WITHIN = 5.0

@@ -18,13 +18,13 @@ from weir.job.status import JobStatus
 from weir.plan.limits import check_numbers
 from weir.plan.program import Output, Program
 from weir.plan.settings import with_settings
-from weir.runtime.instances import EmitRows
+from weir.runtime.instance_factory import EmitRows
 from weir.runtime.outputs import output_schema
 from weir.runtime.programs import Runnable, as_program
 from weir.runtime.reports import OnProgress, Progress, RunReport
-from weir.spark.live.hosts import live_master, live_settings
-from weir.spark.live.job import check_callbacks
-from weir.spark.live.prepare import ResumeChoice, prepare_live
+from weir.spark.live.host_tasks import live_master, live_settings
+from weir.spark.live.job_setup import ResumeChoice, prepare_live
+from weir.spark.live.live_run import check_callbacks
 from weir.spark.live.settings import GRACE, LiveSettings, grace_seconds
 from weir.spark.live.tls import read_tls
 from weir.spark.session import is_submitted, session

@@ -38,7 +38,7 @@ class LiveSettings:
     manager: ManagerSettings = field(default_factory=ManagerSettings)
     """The limits of the manager; the run sets its `hosts`, `step_limit` and `trouble_limit`."""
     check: bool = False
-    """Compare the answer with that of two more runs (`check.py`)."""
+    """Compare the answer with that of two more runs (`live_check.py`)."""
     tls: Tls | None = None
     """What channels are encrypted with; None: they are not. See `tls.py`."""
     shadow: int | None = None

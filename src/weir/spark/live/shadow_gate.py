@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from weir.errors import ReplayDiffers, WeirError
-from weir.events.plurals import counted
 from weir.files.chunks import DataFile, SourcePartition
 from weir.ingress.connectors.connector import Connector
 from weir.ingress.ingress_log import IngressLog, first_record
@@ -34,6 +33,7 @@ from weir.runtime.topology import Topology
 from weir.runtime.vertices import source_of
 from weir.shadow.app_shadow import AppShadow
 from weir.shadow.log_heads import is_only_logged, logged_rows, standing_rows
+from weir.wording import counted
 
 _T = TypeVar("_T")
 GROWTH = 10

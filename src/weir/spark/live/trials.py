@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 from weir.conform.cases import Outcome, Trial
 from weir.events.batch import Batch
 from weir.files.object_store import ObjectStore
-from weir.job.commits import read_part
-from weir.job.committed import commits
+from weir.job.commit_log import read_part
 from weir.job.ledger import Ledger
+from weir.job.output_reader import commits
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
 from weir.reliable.digest import Digest
 from weir.runtime.topology import vertex_name
-from weir.spark.live.job import make_live
+from weir.spark.live.live_run import make_live
 from weir.spark.live.settings import LiveSettings
 
 

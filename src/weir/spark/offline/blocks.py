@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
 
+from weir.events.arrow_streams import stream_size, write_stream
 from weir.events.batch import Batch, concat_batches
-from weir.events.memory import numbers_of
-from weir.events.packed import stream_size, write_stream
+from weir.loops.arrow_memory import numbers_of
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
 from weir.spark.narrow import narrowed, widened

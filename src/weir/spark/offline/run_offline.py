@@ -1,6 +1,6 @@
 """The offline runner runs a program from files to files as one Spark job.
 
-The contract is that of `weir.local.files`: outputs are checked before anything runs, all of them
+The contract is that of `weir.local.file_run`: outputs are checked before anything runs, all of them
 are renamed to their paths when all are whole, and a run that fails leaves what stood there before.
 """
 
@@ -25,11 +25,11 @@ from weir.files.writers import OutputForm, OutputStaging, make_staging, part_nam
 from weir.local.second_run import other_cut, other_environment
 from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.program import Output, Program
-from weir.runtime.checking import check_same
 from weir.runtime.outputs import check_outputs, output_path, output_schema
 from weir.runtime.partitions import Partitions
 from weir.runtime.programs import Runnable, as_program
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, run_report
+from weir.runtime.row_differences import check_same
 from weir.runtime.topology import VertexSpec
 from weir.spark.frames import all_partitions, with_frames
 from weir.spark.offline.frames import frames_of
@@ -46,7 +46,7 @@ from weir.spark.offline.reports import (
 )
 from weir.spark.offline.targets import Target
 from weir.spark.offline.waves import Job, Piece, make_job, make_piece
-from weir.spark.sampling import rows_share_keys
+from weir.spark.row_sample import rows_share_keys
 from weir.spark.session import check_pandas, default_parallelism, session
 
 

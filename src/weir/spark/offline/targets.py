@@ -21,7 +21,7 @@ from typing import Literal
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.events.order import in_order
 from weir.files.buckets import upload_file
-from weir.files.runs import SortedRuns, merge_runs
+from weir.files.sorted_runs import SortedRuns, merge_runs
 from weir.files.writers import DEFAULT_MEMORY, OutputForm
 from weir.kernels.operators.merge import Merge, PortShape
 from weir.plan.urls import is_object_url

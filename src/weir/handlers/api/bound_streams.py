@@ -1,0 +1,47 @@
+"""An app may be used over streams of a program, in place of its logs: `APP spam(message = M)`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from weir.errors import PlanError
+from weir.events.types import type_name
+from weir.handlers.api.declarations import EventType
+from weir.plan.binding.binder import unknown
+from weir.plan.stream import Stream
+
+
+def with_streams(events: Mapping[str, EventType], streams: Mapping[str, Stream]) -> list[EventType]:
+    """Return the event types of an app, those that have a stream here over its rows; PlanError if a
+    stream lacks a column of its events, or has it in another type."""
+    for name in streams:
+        if name not in events:
+            raise unknown("event type", name, events)
+    return [
+        replace(event, stream=_fitted(event, streams[name]), path=None, options=None)
+        if name in streams
+        else event
+        for name, event in events.items()
+    ]
+
+
+def _fitted(event: EventType, given: Stream) -> Stream:
+    """Return the columns that events have, of a stream that may have more."""
+    found = dict(given.schema.columns)
+    what = f"the stream `{given.name}`" if given.name else "the stream"
+    for name, wanted in event.columns:
+        if name not in found:
+            columns = ", ".join(found) or "none"
+            raise PlanError(
+                f"{what} has no column `{name}`, which events of `{event.name}` have",
+                hint=f"its columns are {columns}",
+            )
+        if found[name] != wanted:
+            raise PlanError(
+                f"the column `{name}` of events of `{event.name}` is {type_name(wanted)}, and that "
+                f"of {what} is {type_name(found[name])}",
+                hint=f"CAST({name} AS {type_name(wanted)})",
+            )
+    names = [name for name, _ in event.columns]
+    return given if names == list(found) else given.select(*names)

@@ -1,0 +1,159 @@
+"""Values become Python again: code that CPython runs row by row, with the lines of the source.
+
+A `TreeFunction` is the description of such a function; it is made in each process that calls it.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FunctionType
+
+from weir.handlers.columns.python_writer import Writer, locate
+from weir.handlers.trees.scope import first_line
+from weir.handlers.trees.values import Const, Op, Tree, bottom_up, children
+from weir.plan.usercode.made_functions import MadeFunction, RowLoop
+
+_FOLDED = frozenset(("add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pos", "invert"))
+_FOLDED_BITS = 256
+_LOAD, _STORE = ast.Load(), ast.Store()
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFunction(MadeFunction):
+    """A `TreeFunction` computes `trees` from `parameters`, the leaves that it gets as arguments.
+
+    It returns the value of the only tree, or a tuple of all. Where there is a `guard`, it returns
+    None (for each tree) if the guard is not true. `shapes` has for each tree what makes its result
+    fit the column, or None.
+    """
+
+    name: str
+    file: str
+    parameters: tuple[Tree, ...]
+    trees: tuple[Tree, ...]
+    guard: Tree | None = None
+    shapes: tuple[Callable[[object], object] | None, ...] = ()
+
+    def make(self) -> Callable[..., object]:
+        return _made(self)[0]
+
+    def make_loop(self) -> RowLoop:
+        return _made(self)[1]
+
+    def identity(self) -> tuple[object, ...]:
+        guard = () if self.guard is None else (self.guard,)
+        roots = *guard, *self.trees
+        # What a parameter stands for is said where the function is called.
+        numbers = {tree: number for number, tree in enumerate(self.parameters)}
+        told: list[tuple[object, ...]] = []
+        for part in bottom_up(*roots, given=self.parameters):
+            if part not in numbers:
+                numbers[part] = len(self.parameters) + len(told)
+                below = tuple(numbers[child] for child in children(part))
+                told.append((type(part).__name__, part.own(), below))
+        ends = tuple(numbers[root] for root in roots)
+        return tuple(told), ends, len(self.parameters), len(guard), self.shapes
+
+
+@lru_cache(maxsize=4096)
+def _made(function: TreeFunction) -> tuple[Callable[..., object], RowLoop]:
+    known: dict[str, object] = {}
+    # Each is written anew, with the same names for the same constants.
+    for text, define in ((_Text(function), _Text.function), (_Text(function), _Text.loop)):
+        module = ast.Module([define(text)], [])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # `x is 1` is the user's to know
+            code = compile(module, function.file, "exec")
+        known |= text.writer.constants
+        exec(code, known)
+    plain, loop = known["row"], known["rows"]
+    assert isinstance(plain, FunctionType) and isinstance(loop, FunctionType)
+    plain.__name__ = plain.__qualname__ = function.name
+    return plain, loop
+
+
+class _Text:
+    """A `_Text` writes one definition of a function."""
+
+    def __init__(self, function: TreeFunction) -> None:
+        self._function = function
+        guard = () if function.guard is None else (function.guard,)
+        names = {leaf: f"v{i}" for i, leaf in enumerate(function.parameters)}
+        self._parameters = list(names.values())
+        self.writer = Writer((*guard, *function.trees), names)
+
+    def function(self) -> ast.FunctionDef:
+        before, result = self._result()
+        return self._definition("row", self._parameters, [*before, ast.Return(result)])
+
+    def loop(self) -> ast.FunctionDef:
+        target = ast.Tuple([ast.Name(name, _STORE) for name in self._parameters], _STORE)
+        before, result = self._result()
+        take = ast.Expr(ast.Call(ast.Name("take", _LOAD), [result], []))
+        over = ast.For(target, ast.Name("rows", _LOAD), [*before, take], [])
+        return self._definition("rows", ["take", "rows"], [over])
+
+    def _definition(
+        self, name: str, parameters: Sequence[str], body: list[ast.stmt]
+    ) -> ast.FunctionDef:
+        line = min(filter(None, map(first_line, self._function.trees)), default=1)
+        arguments = ast.arguments([], [ast.arg(p) for p in parameters], None, [], [], None, [])
+        made = ast.FunctionDef(name, arguments, body, [], lineno=line)
+        locate(made, line)
+        return made
+
+    def _result(self) -> tuple[list[ast.stmt], ast.expr]:
+        """Return the statements that compute what is shared, and the result."""
+        function, writer = self._function, self.writer
+        if function.guard is None:
+            return _statements(writer.assigned(function.trees)), self._together()
+        before = _statements(writer.assigned((function.guard,)))
+        test = writer.expr(function.guard)
+        count = len(function.trees)
+        nothing = [ast.Constant(None) for _ in range(count)]
+        otherwise = nothing[0] if count == 1 else ast.Tuple([*nothing], _LOAD)
+        return before, ast.IfExp(test, writer.branch(self._together, *function.trees), otherwise)
+
+    def _together(self) -> ast.expr:
+        shapes = self._function.shapes or (None,) * len(self._function.trees)
+        values = [self._shaped(t, s) for t, s in zip(self._function.trees, shapes, strict=True)]
+        return values[0] if len(values) == 1 else ast.Tuple(values, _LOAD)
+
+    def _shaped(self, tree: Tree, shape: Callable[[object], object] | None) -> ast.expr:
+        value = self.writer.expr(tree)
+        return value if shape is None else ast.Call(self.writer.constant(Const(shape)), [value], [])
+
+
+def _statements(assigned: Sequence[ast.NamedExpr]) -> list[ast.stmt]:
+    made: list[ast.stmt] = []
+    for part in assigned:
+        statement = ast.Assign([part.target], part.value)
+        statement.lineno = part.value.lineno
+        made.append(statement)
+    return made
+
+
+def folded(tree: Op) -> Op | Const:
+    """Return arithmetic on constants, and a tuple of them, as one constant."""
+    values = [a.value for a in tree.args if isinstance(a, Const)]
+    if len(values) < len(tree.args):
+        return tree
+    if tree.name == "tuple":
+        return Const(tuple(values), line=tree.line)
+    if tree.name not in _FOLDED or not all(map(_is_small, values)):
+        return tree
+    try:
+        value = TreeFunction("", "", (), (tree,)).make()()
+    except (ArithmeticError, TypeError):  # it is for the rows that reach it to say so
+        return tree
+    return Const(value, line=tree.line)
+
+
+def _is_small(value: object) -> bool:
+    if isinstance(value, int):
+        return value.bit_length() <= _FOLDED_BITS
+    return isinstance(value, float)

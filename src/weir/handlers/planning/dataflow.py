@@ -1,0 +1,467 @@
+"""The dataflow of an app says how its handlers run, and which accesses wait for which.
+
+Rules
+1. A handler runs in columns if analysis found a form for all of it, and it is in no circle. Else it
+   runs as it is: in rows (`row_stages.py`), or in one partition if it is in a serial group.
+2. In columns a merge waits for the reads that its key, arguments and condition use. A read waits
+   for those that its key uses, and for all merges into its state, by whatever event type and key.
+3. Handlers in a circle run as they are if they can. A circle of handlers that cannot (they read in
+   a loop over a list of the event), and that all have a form in columns, is a *ring*: one scan runs
+   their reads and merges together, row by row. That is possible where all accesses have one key, in
+   each event type the same tree. If all are in one loop, its rows are the loop's; else the event's,
+   and loops are run there. Other accesses of the ring's states with that key run with them, unless
+   rule 4 forbids it, or they wait for what itself waits for the ring or, in a loop that is run
+   there, for a read of the loop that is not the ring's.
+4. Within an event a ring has one place, from its first access (the loop that it runs) to its last:
+   no other merge into its states may stand between them.
+5. A unit waits for all merges of others into the states that it reads; who reads what it writes
+   waits for it.
+6. Circles that are no ring are refused, by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from weir.errors import PlanError
+from weir.handlers.planning.graph_components import reachable, strong_components, way_around
+from weir.handlers.planning.handler_order import EventFlow, PlacedUnit, event_flow
+from weir.handlers.planning.row_stages import (
+    NotInRows,
+    StateTraits,
+    Unit,
+    UnitPlan,
+    circle_with_group,
+    plan_units,
+    refusal,
+)
+from weir.handlers.trees.accesses import Access, Analysed, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.trees.tree_text import key_text
+from weir.handlers.trees.tree_walks import reads_in, trees_of
+from weir.handlers.trees.values import Const, Element, Field, Instant, Op, ReadValue, Tree
+
+Request: TypeAlias = tuple[str, int]
+"""An access: its event type and its order."""
+_SERIAL_HINT = "app.serial({handlers}) runs them in one partition, row by row"
+
+
+@dataclass(frozen=True, slots=True)
+class RingPlace:
+    """A `RingPlace` is what a ring does for the events of one type, in order."""
+
+    event: str
+    key: tuple[Tree, ...]
+    block: int | None
+    steps: tuple[GetAccess | MergeAccess, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A `Ring` has the states that are read and written in a circle, and where that happens."""
+
+    states: tuple[str, ...]
+    places: tuple[RingPlace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A `Flow` has the event types in order of declaration, and the rings among their accesses."""
+
+    events: tuple[EventFlow, ...]
+    rings: tuple[Ring, ...]
+    why_rows: Mapping[str, str]
+    """Why handlers that run as they are do not run in columns."""
+
+    def of(self, event: str) -> EventFlow:
+        return next(flow for flow in self.events if flow.event == event)
+
+    def units(self) -> Iterator[PlacedUnit]:
+        return (unit for flow in self.events for unit in flow.units)
+
+    def merges_into(self, state: str) -> list[tuple[str, MergeAccess]]:
+        """Return all merges into a state by handlers in columns, with their event types."""
+        return [
+            (flow.event, access)
+            for flow in self.events
+            for access in flow.accesses
+            if isinstance(access, MergeAccess) and access.state == state
+        ]
+
+    def merge_names(self) -> dict[Request, str]:
+        """Return a name of its own for each merge: its handler's, with a number from 2 on."""
+        names: dict[Request, str] = {}
+        counts: Counter[str] = Counter()
+        for flow in self.events:
+            for access in flow.accesses:
+                if isinstance(access, MergeAccess):
+                    counts[access.handler] += 1
+                    count = counts[access.handler]
+                    name = access.handler if count == 1 else f"{access.handler}.{count}"
+                    names[flow.event, access.order] = name
+        return names
+
+
+def app_flow(
+    events: Sequence[str],
+    analysed: Sequence[Analysed],
+    groups: Mapping[str, int | None],
+    states: Sequence[str],
+    traits: StateTraits,
+    *,
+    vectorise: bool = True,
+) -> Flow:
+    """Draw the dataflow of an app: its event types and handlers come in order of definition.
+
+    `groups` says in which serial group a handler is. PlanError for what cannot be run.
+    """
+    for one in analysed:
+        if one.refused and groups.get(one.handler) is None:
+            raise PlanError(one.refused)
+    names = list(dict.fromkeys([*states, *(s for a in analysed for s in (*a.reads, *a.writes))]))
+    chosen = _Ways(analysed, groups, names, traits, vectorise=vectorise)
+    plans = chosen.plans()
+    flows = tuple(
+        event_flow(
+            event,
+            [a for a in analysed if a.event == event],
+            {plan.unit.handler: plan for plan in plans if plan.unit.event == event},
+            frozenset(filter(traits.defers, names)),
+        )
+        for event in events
+    )
+    return Flow(flows, _rings(flows), chosen.why_rows)
+
+
+class _Ways:
+    """`_Ways` chooses which handlers run in columns, and plans the others."""
+
+    def __init__(
+        self,
+        analysed: Sequence[Analysed],
+        groups: Mapping[str, int | None],
+        states: Sequence[str],
+        traits: StateTraits,
+        *,
+        vectorise: bool,
+    ) -> None:
+        self._analysed, self._groups, self._states = analysed, groups, states
+        self._traits = traits
+        self.why_rows: dict[str, str] = {}
+        """The handlers that run as they are, with the reasons."""
+        self._pinned: dict[str, NotInRows] = {}
+        """Handlers in a circle that have a form in columns, and cannot run in rows."""
+        for one in analysed:
+            if groups.get(one.handler) is not None:
+                self.why_rows[one.handler] = "app.serial"
+            elif one.why_rows or not vectorise:
+                self.why_rows.setdefault(one.handler, one.why_rows or "vectorisation is off")
+
+    def plans(self) -> list[UnitPlan]:
+        while True:
+            try:
+                plans, circles = plan_units(
+                    self._units(), self._column_edges(), self._states, self._traits
+                )
+            except NotInRows as problem:
+                self._pin(problem)
+                continue
+            if not self._convert(plans, circles):
+                return plans
+
+    def _units(self) -> list[Unit]:
+        return [
+            Unit(
+                one.event,
+                one.handler,
+                tuple(access for access in one.accesses if not access.is_hidden),
+                *_touched(one),
+                one.emits,
+                self._groups.get(one.handler),
+            )
+            for one in self._analysed
+            if one.handler in self.why_rows
+        ]
+
+    def _in_columns(self) -> list[Analysed]:
+        return [one for one in self._analysed if one.handler not in self.why_rows]
+
+    def _column_edges(self) -> list[tuple[str, str]]:
+        return [edge for one in self._in_columns() for edge in _dependences(one)]
+
+    def _pin(self, problem: NotInRows) -> None:
+        """Let a handler stay in columns that cannot run in rows; else refuse it."""
+        handler = problem.unit.handler
+        if handler in self._pinned or any(
+            one.why_rows for one in self._analysed if one.handler == handler
+        ):
+            raise refusal(problem)
+        self._pinned[handler] = problem
+        del self.why_rows[handler]
+
+    def _convert(self, plans: Sequence[UnitPlan], circles: Mapping[str, int]) -> bool:
+        """Let handlers in columns that are in a circle run as they are; tell whether there were
+        any. `circles` has the number of its circle for each state that is in one."""
+        live = {
+            circles[state]
+            for plan in plans
+            for state in plan.live
+            if plan.unit.group is None and state in circles
+        }
+        for one in self._in_columns():
+            inside = {circles[a] for a, b in _dependences(one)
+                      if a in circles and circles.get(b) == circles[a]}  # fmt: skip
+            if inside and one.handler not in self._pinned:
+                self.why_rows[one.handler] = "what it reads depends on what it writes"
+                return True
+            if inside & live:
+                circle = [plan.unit.handler for plan in plans
+                          if any(circles.get(state) in inside for state in plan.live)]  # fmt: skip
+                raise refusal(self._pinned[one.handler], circle)
+            groups = [u for u in self._units() if u.group is not None
+                      and any(circles.get(s) in inside for s in u.touched)]  # fmt: skip
+            if groups:
+                mine = [u.handler for u in self._units() if u.group == groups[0].group]
+                raise circle_with_group(mine, [one.handler])
+        return False
+
+
+def _touched(one: Analysed) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what a handler reads and writes with these parameters, as far as that is known."""
+    if one.refused:
+        return one.reads, one.writes
+    return (
+        frozenset(a.state for a in one.accesses if isinstance(a, GetAccess)),
+        frozenset(a.state for a in one.accesses if isinstance(a, MergeAccess)),
+    )
+
+
+def _dependences(one: Analysed) -> set[tuple[str, str]]:
+    """Return by which states other states depend on them, through a handler in columns."""
+    states = {a.order: a.state for a in one.accesses if isinstance(a, GetAccess)}
+    return {
+        (states[order], merge.state)
+        for merge in one.accesses
+        if isinstance(merge, MergeAccess)
+        for order in waits_for(merge)
+    }
+
+
+def waits_for(access: Access) -> frozenset[int]:
+    """Return the reads (of the same event) whose answers an access needs to take place."""
+    if not isinstance(access, GetAccess):
+        return reads_in(trees_of(access))
+    around = () if access.over is None else (access.over,)
+    guard = () if access.guard is None or is_plain(access.key) else (access.guard,)
+    return reads_in((*access.key, *around, *guard))
+
+
+def is_plain(key: Sequence[Tree]) -> bool:
+    """Tell whether computing a key cannot fail, so that it is computed for every row."""
+    plain = Field | Const | Element | Instant | ReadValue
+    return all(
+        isinstance(t, plain) or (isinstance(t, Op) and t.name == "tuple" and is_plain(t.args))
+        for t in key
+    )
+
+
+# --- circles ---------------------------------------------------------------------------------
+
+
+def _rings(flows: Sequence[EventFlow]) -> tuple[Ring, ...]:
+    accesses: dict[Request, Access] = {}
+    for flow in flows:
+        for access in flow.accesses:
+            if not isinstance(access, EmitAccess):
+                accesses[flow.event, access.order] = access
+    units: dict[Request, PlacedUnit] = {
+        (flow.event, -1 - n): unit for flow in flows for n, unit in enumerate(flow.units)
+    }
+    edges = _edges(accesses, units)
+    rings = []
+    for component in strong_components(list(accesses), edges):
+        inside = {r: [s for s in edges.get(r, ()) if s in component] for r in component}
+        if len(component) == 1:
+            continue
+        ring = _ring(component, inside, flows, reachable(component, edges))
+        for place in ring.places:  # what runs with a ring lets all of it wait
+            for order in frozenset().union(*map(waits_for, place.steps)):
+                edges[place.event, order] += component
+        rings.append(ring)
+    _check_loops(rings)
+    return tuple(rings)
+
+
+def _edges(
+    accesses: Mapping[Request, Access], units: Mapping[Request, PlacedUnit]
+) -> dict[Request, list[Request]]:
+    """Return who waits for each request; units are requests with negative numbers."""
+    edges: dict[Request, list[Request]] = {request: [] for request in (*accesses, *units)}
+    readers: dict[str, list[Request]] = {}
+    writers: dict[str, list[Request]] = {}
+    for request, access in accesses.items():
+        if isinstance(access, GetAccess):
+            readers.setdefault(access.state, []).append(request)
+        if isinstance(access, MergeAccess):
+            writers.setdefault(access.state, []).append(request)
+        for order in waits_for(access):
+            if (request[0], order) in edges:  # else it is what a unit tells
+                edges[request[0], order].append(request)
+    for request, unit in units.items():
+        for read in unit.reads:
+            edges[request[0], read.order].append(request)
+        for state in sorted(unit.plan.live):
+            readers.setdefault(state, []).append(request)
+        for state in sorted(unit.unit.writes):
+            writers.setdefault(state, []).append(request)
+    for state, written in writers.items():
+        for writer in written:
+            edges[writer] += [r for r in readers.get(state, ()) if r != writer]
+    return edges
+
+
+def _ring(
+    component: Sequence[Request],
+    edges: Mapping[Request, Sequence[Request]],
+    flows: Sequence[EventFlow],
+    behind: Collection[Request],
+) -> Ring:
+    """Make the ring of these requests; `behind` are all that wait for them, directly or not."""
+    by_event = {flow.event: flow for flow in flows}
+    inside: dict[str, list[GetAccess | MergeAccess]] = {}
+    for event, order in component:
+        access = by_event[event].access(order)
+        assert isinstance(access, GetAccess | MergeAccess)
+        inside.setdefault(event, []).append(access)
+    states = tuple(dict.fromkeys(a.state for found in inside.values() for a in found))
+    places = []
+    for event, found in inside.items():
+        key = found[0].key
+        if any(a.key != key for a in found):
+            raise _different_keys(component, edges, by_event)
+        blocks = {a.block for a in found}
+        block = found[0].block if len(blocks) == 1 else None
+        with_it = [
+            a
+            for a in by_event[event].accesses
+            if isinstance(a, GetAccess | MergeAccess)
+            and (a.state in states and a.key == key and block in (None, a.block))
+        ]
+        later = {order for at, order in behind if at == event}
+        steps = _able_to_run(with_it, by_event[event], block, later)
+        if any(a not in steps for a in found):
+            raise _waits_in_loop(found, by_event[event])
+        place = RingPlace(event, key, block, steps)
+        if _merge_between(place, by_event[event], states) is not None:
+            first, last = found[0].order, found[-1].order
+            place = replace(place, steps=tuple(s for s in steps if first <= s.order <= last))
+        between = _merge_between(place, by_event[event], states)
+        if between is not None:
+            raise _different_keys(component, edges, by_event, between)
+        places.append(place)
+    return Ring(states, tuple(places))
+
+
+def _able_to_run(
+    steps: Sequence[GetAccess | MergeAccess],
+    flow: EventFlow,
+    block: int | None,
+    later: Collection[int],
+) -> tuple[GetAccess | MergeAccess, ...]:
+    """Return those steps that need no read but the ring's own of those that wait for the ring, nor
+    of a loop, on rows of `block`."""
+    found = list(steps)
+    while True:
+        own = {step.order for step in found}
+        behind = set(later) - own
+        outside = behind | {a.order for a in flow.accesses if a.block != block} - own
+        able = [a for a in found if not waits_for(a) & (behind if a.block == block else outside)]
+        if len(able) == len(found):
+            return tuple(found)
+        found = able
+
+
+def _merge_between(place: RingPlace, flow: EventFlow, states: Sequence[str]) -> MergeAccess | None:
+    """Return a merge that is no step and stands between the steps of a ring (rule 3)."""
+    first, last = place.steps[0], place.steps[-1]
+    for access in flow.accesses:
+        if (
+            isinstance(access, MergeAccess)
+            and access.state in states
+            and access not in place.steps
+            and (
+                first.order < access.order < last.order
+                # A loop that the ring runs is run as a whole.
+                or (access.block != place.block and access.block in (first.block, last.block))
+            )
+        ):
+            return access
+    return None
+
+
+def _check_loops(rings: Sequence[Ring]) -> None:
+    """Raise PlanError where two rings of an event type read within one loop."""
+    readers: dict[tuple[str, int], GetAccess] = {}
+    for ring in rings:
+        for place in ring.places:
+            inside = [s for s in place.steps if isinstance(s, GetAccess) and place.block is None]
+            found = {s.block: s for s in reversed(inside) if s.block is not None}
+            for block, read in found.items():
+                other = readers.setdefault((place.event, block), read)
+                if other is not read:
+                    raise PlanError(
+                        f"{read.handler}: the loop reads `{other.state}` (line {other.line}) and "
+                        f"`{read.state}` (line {read.line}), which are two circles of reads and "
+                        "merges outside of the loop",
+                        hint=f"two loops, or {_SERIAL_HINT.format(handlers=read.handler)}",
+                    )
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+
+def _different_keys(
+    component: Sequence[Request],
+    edges: Mapping[Request, Sequence[Request]],
+    flows: Mapping[str, EventFlow],
+    between: MergeAccess | None = None,
+) -> PlanError:
+    found = {request: flows[request[0]].access(request[1]) for request in component}
+    start = next(request for request, access in found.items() if isinstance(access, GetAccess))
+    way = [found[request] for request in way_around(start, edges)]
+    parts = []
+    for access in way:
+        if isinstance(access, GetAccess):
+            parts.append(f"{access.handler} (line {access.line})")
+        elif isinstance(access, MergeAccess):
+            parts.append(access.state)
+    circle = " → ".join([*parts, found[start].handler])
+    keys = {
+        f"{a.state} with {key_text(a.key)}{' in a loop' if a.block is not None else ''} "
+        f"(line {a.line})": None
+        for a in (*found.values(), *(() if between is None else (between,)))
+        if isinstance(a, GetAccess | MergeAccess)
+    }
+    handlers = dict.fromkeys(access.handler for access in found.values())
+    return PlanError(
+        f"handlers read and write in a circle over different keys: {circle}; {', '.join(keys)}",
+        hint=f"use one key in all of them, or {_SERIAL_HINT.format(handlers=', '.join(handlers))}",
+    )
+
+
+def _waits_in_loop(found: Sequence[GetAccess | MergeAccess], flow: EventFlow) -> PlanError:
+    access, read = next(
+        (access, read)
+        for access in found
+        for order in sorted(waits_for(access))
+        if isinstance(read := flow.access(order), GetAccess)
+        and (read.block is not None and read not in found)
+    )
+    return PlanError(
+        f"{access.handler}: the loop reads `{read.state}` (line {read.line}) for `{access.state}` "
+        f"(line {access.line}), which is read and merged in a circle outside of the loop, too",
+        hint=f"read `{read.state}` in front of the loop, or "
+        f"{_SERIAL_HINT.format(handlers=access.handler)}",
+    )

@@ -1,0 +1,224 @@
+"""What handlers emit becomes streams: a filter and a projection for each emit, put together.
+
+The columns of a stream are those of its emits, in the order in which they occur first; all emits of
+a stream have all of them. The types are declared (`app.emits`), or follow from the values: INT
+widens to BIGINT and to DOUBLE, an integer constant to DOUBLE where it is the same number. Others
+that differ are refused: the serial loop would give an int here and a float there.
+
+Rows are in the order of the serial loop: of (the event's origin, block, element, order), which are
+those of accesses. Union puts the order behind all others; where the rest does not stand in order by
+itself, `Enter` puts the block behind the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.types import BIGINT, DOUBLE, INT, NULL, type_name
+from weir.handlers.api.declarations import EmitDeclaration
+from weir.handlers.columns.column_values import Scope, column_of, type_of
+from weir.handlers.planning.chains import EventChains
+from weir.handlers.trees.accesses import CHECKS, EmitAccess
+from weir.handlers.trees.scope import at
+from weir.handlers.trees.values import Const, Tree
+from weir.plan.binding.projection import check_name
+from weir.plan.expressions import Expr, Literal
+from weir.plan.operators import Enter, Filter, Node, Project, Union, schema
+from weir.plan.schema import common_time
+from weir.plan.stream import Stream
+
+EmitTypes = tuple[tuple[str, pa.DataType], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EmitBranch:
+    """An `EmitBranch` makes the rows of one emit, or of all of a handler that runs whole.
+
+    `found` are the emits that types follow from, with their scopes.
+    """
+
+    name: str
+    place: tuple[int, int]
+    """The event type's number and the order."""
+    block: int
+    """The loop that it is in; the order elsewhere."""
+    has_elements: bool
+    """Whether an element's number is in the origins of its rows."""
+    found: tuple[tuple[EmitAccess, Scope], ...]
+    where: str
+    rows: Callable[[EmitTypes], Node]
+
+
+def chain_branches(number: int, chains: EventChains) -> list[EmitBranch]:
+    """Return the emits of the compiled handlers of an event type."""
+    return [
+        EmitBranch(
+            access.name, (number, access.order),
+            access.order if access.block is None else access.block, access.block is not None,
+            ((access, chains.scope(access)),),
+            at(chains.scope(access), access.line), _rows_of(chains, access),
+        )
+        for access in chains.flow.accesses
+        if isinstance(access, EmitAccess) and access.name != CHECKS
+    ]  # fmt: skip
+
+
+def check_rows(chains: EventChains) -> list[Node]:
+    """Return what the checks of an event type are evaluated for: rows that never come."""
+    nodes: list[Node] = []
+    for access in chains.flow.accesses:
+        if isinstance(access, EmitAccess) and access.name == CHECKS:
+            point, condition = chains.point(access), chains.condition(access)
+            assert point is not None and condition is not None
+            nodes.append(Filter(point.node, condition))
+    return nodes
+
+
+def emitted_streams(
+    branches: Sequence[EmitBranch],
+    columns: Mapping[str, EmitTypes],
+    depth: int,
+    checks: Sequence[Node] = (),
+) -> tuple[dict[str, Stream], list[Node]]:
+    """Return what is emitted, by name; names in order of their first emit. `depth` is the number
+    of origin columns that make an event. `checks` have no rows, and run with the first stream that
+    has their kind of time; return also those that found none."""
+    streams = {}
+    waiting = list(checks)
+    for name, found in by_name(branches).items():
+        nodes = [branch.rows(columns[name]) for branch in found]
+        if _mixes_elements(found):
+            nodes = [
+                Enter(node, branch.block, depth + 2, behind=depth)
+                for node, branch in zip(nodes, found, strict=True)
+            ]
+        time = common_time([schema(node) for node in nodes])
+        mine = [node for node in waiting if schema(node).time == time]
+        waiting = [node for node in waiting if node not in mine]
+        nodes += [Project(node, _no_values(columns[name])) for node in mine]
+        streams[name] = Stream(nodes[0] if len(nodes) == 1 else Union(tuple(nodes)), name)
+    return streams, waiting
+
+
+def _no_values(columns: EmitTypes) -> tuple[tuple[str, Expr], ...]:
+    return tuple((column, Literal(None, type=dtype)) for column, dtype in columns)
+
+
+def _mixes_elements(branches: Sequence[EmitBranch]) -> bool:
+    """Tell whether rows of elements stand beside others of the same events, not all of one loop."""
+    blocks: dict[int, set[int]] = {}
+    for branch in branches:
+        blocks.setdefault(branch.place[0], set()).add(branch.block)
+    return any(b.has_elements and len(blocks[b.place[0]]) > 1 for b in branches)
+
+
+def by_name(branches: Sequence[EmitBranch]) -> dict[str, list[EmitBranch]]:
+    """Return the branches of each emitted stream, in order."""
+    named: dict[str, list[EmitBranch]] = {}
+    for branch in sorted(branches, key=lambda b: b.place):
+        named.setdefault(branch.name, []).append(branch)
+    return named
+
+
+def emit_columns(
+    name: str, branches: Sequence[EmitBranch], declared: EmitDeclaration | None
+) -> EmitTypes:
+    """Return the columns of an emitted stream; PlanError where emits do not fit together."""
+    emits = [pair for branch in branches for pair in branch.found]
+    if declared is not None:
+        known = [column for column, _ in declared.columns]
+        for emit, scope in emits:
+            for column, _ in emit.fields:
+                if column not in known:
+                    raise PlanError(
+                        f"{at(scope, emit.line)}: `{name}` has no column `{column}`",
+                        hint=f"app.emits declares {', '.join(known)}",
+                    )
+            _check_whole(name, emit, scope, dict.fromkeys(known, "app.emits declares"))
+        return declared.columns
+    unknown = next((branch for branch in branches if not branch.found), None)
+    if unknown is not None:
+        raise PlanError(
+            f"{unknown.where}: the columns of `{name}` are not known, as the handler runs whole",
+            hint=f"declare them: app.emits('{name}', 'id BIGINT, …')",
+        )
+    types: dict[str, _Typed] = {}
+    for emit, scope in emits:
+        for column, value in emit.fields:
+            check_name(column)
+            dtype = type_of(value, scope)
+            where = at(scope, emit.line)
+            if dtype is None:
+                raise PlanError(
+                    f"{where}: the type of `{column}` of `{name}` is not known",
+                    hint=f"declare it: app.emits('{name}', '{column} BIGINT, …')",
+                )
+            new = _Typed(dtype, where, value)
+            types[column] = _common(name, column, types[column], new) if column in types else new
+    for emit, scope in emits:
+        known_from = {column: f"it has in {typed.where}" for column, typed in types.items()}
+        _check_whole(name, emit, scope, known_from)
+    return tuple((column, typed.type) for column, typed in types.items())
+
+
+def _check_whole(name: str, emit: EmitAccess, scope: Scope, columns: Mapping[str, str]) -> None:
+    """Check that an emit has all columns of its stream; they come with where each is known from."""
+    given = dict(emit.fields)
+    for column, where in columns.items():
+        if column not in given:
+            raise PlanError(
+                f"{at(scope, emit.line)}: this emit of `{name}` has no `{column}`, which {where}",
+                hint=f"write {column}=None where there is none",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    type: pa.DataType
+    where: str
+    value: Tree
+
+
+def _common(name: str, column: str, first: _Typed, second: _Typed) -> _Typed:
+    if first.type == second.type or second.type == NULL:
+        return first
+    if first.type == NULL:
+        return second
+    if {first.type, second.type} == {INT, BIGINT}:
+        return first if first.type == BIGINT else second
+    if DOUBLE in (first.type, second.type):
+        wide, narrow = (first, second) if first.type == DOUBLE else (second, first)
+        if narrow.type == INT or (narrow.type == BIGINT and _same_as_double(narrow.value)):
+            return wide
+    raise PlanError(
+        f"`{column}` of `{name}` is {type_name(first.type)} in {first.where}, and "
+        f"{type_name(second.type)} in {second.where}",
+        hint=f"declare which it is: app.emits('{name}', '{column} {type_name(first.type)}, …')",
+    )
+
+
+def _same_as_double(value: Tree) -> bool:
+    if not isinstance(value, Const) or not isinstance(value.value, int):
+        return False
+    return abs(value.value) <= 2**53
+
+
+def _rows_of(chains: EventChains, emit: EmitAccess) -> Callable[[EmitTypes], Node]:
+    def rows(columns: EmitTypes) -> Node:
+        point = chains.point(emit)
+        assert point is not None, "an emit waits for a read that was never answered"
+        condition = chains.condition(emit)
+        kept = point.node if condition is None else Filter(point.node, condition)
+        scope, fields = chains.scope(emit), dict(emit.fields)
+
+        def value(column: str, dtype: pa.DataType) -> Expr:
+            what = f"the field `{column}` of {emit.name}"
+            return column_of(fields[column], scope, wanted=dtype, name=what)
+
+        return Project(kept, tuple((column, value(column, dtype)) for column, dtype in columns))
+
+    return rows

@@ -1,0 +1,768 @@
+"""When handlers that run as they are run, and which reads are answered before.
+
+A handler in rows is a *unit* for each of its event types. It may have to run several times on an
+event: up to a read whose key only it can tell, in the scan that holds the cells of a state, and one
+last time, when all its reads are answered.
+
+Rules
+1. T depends on S where what T holds may follow from a read of S: in columns, by a merge into T that
+   uses the read; for a unit by every merge into T after a read of S, and if it also reads T by
+   every read of T after one of S. States that depend on each other in a circle are one *block*.
+2. A state is *live* for a unit that reads and merges it, that merges functions into it, or that
+   takes part in its circle. All accesses of a unit to the live states of a block must have one key.
+3. A read is *early* if its key is made of columns and constants, and if it cannot fail (or its
+   failure can wait): then every row asks it, with None for what cannot be computed. Else the unit
+   runs up to the read, to tell its key. So it does where an early answer could depend on what the
+   unit itself merges before the read.
+   A read with a key that an earlier one tells for sure is answered along with it.
+4. Blocks that a unit uses by one key are one block, and its last live step waits for all its reads,
+   where nothing that they need waits for them: then the unit runs once.
+5. A step needs the answers of all reads before its last access; where one of them comes only later,
+   the unit cannot run in rows. What a unit emits, and its merges into states that are not live, are
+   taken by its last step, which needs all others; merges that its reads may depend on by a step
+   before, which needs only the reads before these merges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
+
+from weir.errors import PlanError
+from weir.handlers.planning.graph_components import reachable, strong_components
+from weir.handlers.trees.accesses import EmitAccess, GetAccess, MergeAccess
+from weir.handlers.trees.tree_text import key_text
+from weir.handlers.trees.tree_walks import conjuncts_of, walk_tree
+from weir.handlers.trees.values import (
+    Const,
+    Element,
+    Field,
+    Instant,
+    Old,
+    Op,
+    Opaque,
+    ReadValue,
+    Tree,
+)
+
+Key: TypeAlias = tuple[Tree, ...]
+StateAccess: TypeAlias = GetAccess | MergeAccess
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A `Unit` is a handler in rows, for one event type; `accesses` are in the order in which they
+    may happen. `group` is its serial group, if it is in one."""
+
+    event: str
+    handler: str
+    accesses: tuple[GetAccess | MergeAccess | EmitAccess, ...]
+    reads: frozenset[str]
+    writes: frozenset[str]
+    emits: frozenset[str]
+    group: int | None = None
+
+    @property
+    def touched(self) -> frozenset[str]:
+        return self.reads | self.writes
+
+    def of(self, state: str) -> list[StateAccess]:
+        return [a for a in self.accesses if not isinstance(a, EmitAccess) and a.state == state]
+
+
+@dataclass(frozen=True, slots=True)
+class StepNeeds:
+    """`StepNeeds` are what must be there before a step: early reads and other steps, by their
+    numbers in the plan."""
+
+    early: frozenset[int] = frozenset()
+    steps: frozenset[int] = frozenset()
+
+    def __or__(self, other: StepNeeds) -> StepNeeds:
+        return StepNeeds(self.early | other.early, self.steps | other.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedStep:
+    """An `AskedStep` runs a unit to tell the key of an access: a read, or the first access to
+    states that are live later. `reads` are answered then, the first of `states` and others that
+    have the same key."""
+
+    needs: StepNeeds
+    states: tuple[str, ...]
+    parts: int
+    reads: tuple[GetAccess, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStep:
+    """A `LiveStep` runs a unit where the cells of these states are. `key` is None where an asked
+    step tells it, whose number is `told_by`. Steps of one block run in one scan."""
+
+    needs: StepNeeds
+    states: tuple[str, ...]
+    block: int
+    key: Key | None
+    told_by: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NoteStep:
+    """A `NoteStep` runs a unit for the merges into a state that what it reads later depends on."""
+
+    needs: StepNeeds
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class LastStep:
+    """A `LastStep` runs a unit when all its reads are answered."""
+
+    needs: StepNeeds
+
+
+UnitStep: TypeAlias = AskedStep | LiveStep | NoteStep | LastStep
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPlan:
+    """A `UnitPlan` has the early reads of a unit, and its steps: each needs only such as come
+    before it, and the last one all others.
+
+    `noted` says by which step the merges into a state are taken that is not live.
+    """
+
+    unit: Unit
+    early: tuple[GetAccess, ...]
+    steps: tuple[UnitStep, ...]
+    noted: Mapping[str, int]
+
+    @property
+    def live(self) -> frozenset[str]:
+        return frozenset(
+            s for step in self.steps if isinstance(step, LiveStep) for s in step.states
+        )
+
+
+class NotInRows(Exception):
+    """Says why a unit cannot run in rows, and at which line."""
+
+    def __init__(self, unit: Unit, why: str, line: int) -> None:
+        super().__init__(why)
+        self.unit, self.why, self.line = unit, why, line
+
+
+Edges: TypeAlias = dict[str, set[str]]
+
+
+class StateTraits(Protocol):
+    """`StateTraits` are what planning must know of an app's states."""
+
+    def can_fail(self, state: str) -> bool:
+        """Tell whether a read may fail, so that only those may read who do in the loop."""
+
+    def defers(self, state: str) -> bool:
+        """Tell whether the answer of a read that fails is None, which no other answer is."""
+
+    def is_window(self, state: str) -> bool:
+        """Tell whether the state has `last`."""
+
+    def has_same_keys(self, one: str, other: str) -> bool:
+        """Tell whether the keys of two states are declared with the same types."""
+
+
+def plan_units(
+    units: Sequence[Unit],
+    column_edges: Iterable[tuple[str, str]],
+    states: Sequence[str],
+    traits: StateTraits,
+) -> tuple[list[UnitPlan], dict[str, int]]:
+    """Plan the steps of all units; NotInRows for one that cannot run. Return also the states that
+    depend on themselves, each with the number of its circle.
+
+    `column_edges` are the pairs of states by which handlers in columns let the second depend on the
+    first.
+    """
+    edges: Edges = {state: set() for state in states}
+    in_columns = set(column_edges)
+    for before, after in in_columns:
+        edges[before].add(after)
+    for unit in units:
+        for before, after in _unit_edges(unit):
+            edges[before].add(after)
+    blocks = _blocks(states, edges)
+    plans, waits = _planned(units, edges, blocks, traits)
+    tried: set[frozenset[int]] = set()
+    while pair := next((p for p in _of_one_key(plans) if p not in tried), None):
+        tried.add(pair)
+        if not _can_be_one(pair, blocks, waits, in_columns):
+            continue
+        joined = blocks.joined(pair)
+        try:
+            fewer, waits_then = _planned(units, edges, joined, traits)
+        except (NotInRows, PlanError):  # as two they can run
+            continue
+        if _runs(fewer) < _runs(plans):
+            plans, waits, blocks = fewer, waits_then, joined
+    plans = _with_delays(plans, units, edges, blocks, traits)
+    return plans, {s: block for s, block in blocks.of.items() if block in blocks.circles}
+
+
+def _runs(plans: Sequence[UnitPlan]) -> int:
+    return sum(len(plan.steps) for plan in plans)
+
+
+@dataclass(frozen=True, slots=True)
+class _Delay:
+    """A `_Delay` lets the last live step of a unit wait for all its reads, so that it is the last
+    step at all: `live` are the states of its block, `reads` those that it then waits for."""
+
+    live: frozenset[str]
+    reads: frozenset[str]
+
+
+def _with_delays(
+    plans: list[UnitPlan],
+    units: Sequence[Unit],
+    edges: Edges,
+    blocks: _Blocks,
+    traits: StateTraits,
+) -> list[UnitPlan]:
+    """Return plans with fewer runs: live steps wait, one after the other, where nothing that they
+    wait for waits for them."""
+    delays: dict[int, _Delay] = {}
+    for number in range(len(units)):
+        delay = _delay(plans[number], blocks)
+        if delay is None:
+            continue
+        trial = {**delays, number: delay}
+        try:
+            fewer, _ = _planned(units, edges, blocks, traits, trial)
+        except (NotInRows, PlanError):
+            continue
+        if _runs(fewer) < _runs(plans):
+            plans, delays = fewer, trial
+    return plans
+
+
+def _delay(plan: UnitPlan, blocks: _Blocks) -> _Delay | None:
+    match plan.steps:
+        case (*others, LiveStep() as live, LastStep()) if plan.unit.group is None:
+            inside = frozenset(s for s, block in blocks.of.items() if block == live.block)
+            reads = {read.state for read in plan.early}
+            for step in others:
+                if isinstance(step, AskedStep | LiveStep):
+                    reads.update(step.states)
+            return _Delay(inside, frozenset(reads) - inside)
+    return None
+
+
+def _planned(
+    units: Sequence[Unit],
+    edges: Edges,
+    blocks: _Blocks,
+    traits: StateTraits,
+    delays: Mapping[int, _Delay] | None = None,
+) -> tuple[list[UnitPlan], Edges]:
+    """Plan the steps of all units; return also which states wait for which. NotInRows where one
+    that is delayed would wait for itself."""
+    delays = delays or {}
+    planning = [_Planning(unit, edges, blocks, traits) for unit in units]
+    # The last step of a unit takes its merges when all that it uses is there.
+    waits = {state: set(after) for state, after in edges.items()}
+    for one in planning:
+        for before, after in one.waits():
+            waits[before].add(after)
+    for delay in delays.values():
+        for read in delay.reads:
+            waits[read] |= delay.live
+    for number, delay in delays.items():
+        if reachable(delay.live, waits) & delay.reads:
+            raise NotInRows(units[number], "it would wait for itself", 0)
+    plans = [one.plan(waits, delayed=n in delays) for n, one in enumerate(planning)]
+    _check_groups(plans, blocks)
+    return plans, waits
+
+
+def _of_one_key(plans: Sequence[UnitPlan]) -> Iterator[frozenset[int]]:
+    """Return the pairs of blocks that a unit uses by one key, in runs of their own."""
+    for plan in plans:
+        live = [step for step in plan.steps if isinstance(step, LiveStep) and step.key is not None]
+        for n, one in enumerate(live):
+            for other in live[n + 1 :]:
+                if one.key == other.key and one.block != other.block:
+                    yield frozenset((one.block, other.block))
+
+
+def _can_be_one(
+    pair: frozenset[int], blocks: _Blocks, waits: Edges, in_columns: set[tuple[str, str]]
+) -> bool:
+    """Tell whether two blocks can be in one scan: nothing outside of it comes between them, and no
+    handler in columns leads from one to the other, which would have to run in it, too."""
+    inside = {state for state, block in blocks.of.items() if block in pair}
+    after = {state for one in inside for state in waits[one]} - inside
+    if reachable(after, waits) & inside:
+        return False
+    return not any(
+        a in inside and b in inside and blocks.of[a] != blocks.of[b] for a, b in in_columns
+    )
+
+
+def _unit_edges(unit: Unit) -> set[tuple[str, str]]:
+    if unit.group is not None:
+        return {(a, b) for a in unit.touched for b in unit.writes}
+    edges = set()
+    reads: list[GetAccess] = []
+    for access in unit.accesses:
+        if isinstance(access, EmitAccess):
+            continue
+        if access.state in unit.writes:
+            before = {read.state for read in reads if not are_exclusive(read, access)}
+            edges |= {(state, access.state) for state in before - {access.state}}
+            if isinstance(access, MergeAccess) and access.state in before:
+                edges.add((access.state, access.state))
+        if isinstance(access, GetAccess):
+            reads.append(access)
+    return edges
+
+
+def are_exclusive(one: StateAccess, other: StateAccess) -> bool:
+    """Tell whether two accesses are on different branches: no event has both."""
+    if one.guard is None or other.guard is None:
+        return False
+    for a, b in zip(conjuncts_of(one.guard), conjuncts_of(other.guard), strict=False):
+        if a is not b:
+            return _is_not(a, b) or _is_not(b, a)
+    return False
+
+
+def _is_not(a: Tree, b: Tree) -> bool:
+    return isinstance(a, Op) and a.name == "not" and a.args[0] is b
+
+
+def _is_early(read: GetAccess, unit: Unit, traits: StateTraits) -> bool:
+    """Tell whether a read may be asked by every row, for all that its key says."""
+    if traits.can_fail(read.state):
+        return False
+    return all(map(_is_of_columns, read.key))
+
+
+def _is_of_columns(part: Tree) -> bool:
+    """Tell whether a value can be computed from the columns of the event."""
+    return not any(isinstance(t, Opaque | ReadValue | Element | Old) for t in walk_tree(part))
+
+
+def tried(part: Tree) -> Tree:
+    """Return a value that is None where computing it fails: on such rows it is not needed, or the
+    handler itself fails."""
+    return part if isinstance(part, Field | Instant | Const) else Op("tried", (part,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """`_Blocks` are the blocks of states; `circles` are those whose states depend on themselves."""
+
+    of: dict[str, int]
+    circles: frozenset[int] = field(default_factory=frozenset)
+
+    def joined(self, pair: frozenset[int]) -> _Blocks:
+        """Return the blocks with two of them as one."""
+        one = min(pair)
+        of = {state: one if block in pair else block for state, block in self.of.items()}
+        return _Blocks(of, (self.circles - pair) | {one})
+
+
+def _blocks(states: Sequence[str], edges: Edges) -> _Blocks:
+    components = strong_components(list(states), edges)
+    circles = frozenset(
+        n for n, component in enumerate(components)
+        if len(component) > 1 or component[0] in edges[component[0]]
+    )  # fmt: skip
+    return _Blocks({s: n for n, component in enumerate(components) for s in component}, circles)
+
+
+def circle_with_group(group: Sequence[str], others: Sequence[str]) -> PlanError:
+    """Return the error of a serial group in a circle with handlers that are not in it."""
+    inside, outside = list(dict.fromkeys(group)), list(dict.fromkeys(others))
+    return PlanError(
+        f"the serial group of {', '.join(inside)} is in a circle with {', '.join(outside)}",
+        hint=f"put all of them into one group: app.serial({', '.join([*inside, *outside])})",
+    )
+
+
+def _check_groups(plans: Sequence[UnitPlan], blocks: _Blocks) -> None:
+    """Raise PlanError where a serial group is in a circle with units that are not in it."""
+    for plan in plans:
+        group = plan.unit.group
+        if group is None:
+            continue
+        circles = {blocks.of[s] for s in plan.unit.touched} & blocks.circles
+        others = [
+            other.unit.handler
+            for other in plans
+            if other.unit.group != group and {blocks.of[s] for s in other.live} & circles
+        ]
+        if others:
+            inside = [p.unit.handler for p in plans if p.unit.group == group]
+            raise circle_with_group(inside, others)
+
+
+@dataclass(slots=True)
+class _Stop:
+    """A `_Stop` is what a unit must run for: a read, or the live states of a block."""
+
+    last: int
+    """The position of its last access."""
+    accesses: list[StateAccess]
+    block: int | None = None
+    note: str = ""
+    """The state whose merges are taken there."""
+    beside: list[GetAccess] = field(default_factory=list)
+    """Reads of other states by the key that it tells."""
+
+
+class _Planning:
+    """A `_Planning` finds the steps of one unit."""
+
+    def __init__(self, unit: Unit, edges: Edges, blocks: _Blocks, traits: StateTraits) -> None:
+        self._unit, self._edges, self._blocks = unit, edges, blocks
+        self._traits = traits
+        self._accesses = [a for a in unit.accesses if not isinstance(a, EmitAccess)]
+        """In order; an index in this list is the position of an access."""
+        self._live = {s for s in unit.touched if self._is_live(s)}
+        # A circle runs in one scan: what the unit reads of it is not there before that.
+        joined = {blocks.of[s] for s in self._live} & blocks.circles
+        self._live |= {s for s in unit.reads if blocks.of[s] in joined}
+        self._early = self._early_reads()
+        self._steps: list[UnitStep] = []
+
+    def waits(self) -> Iterator[tuple[str, str]]:
+        """Return the pairs of states of which the second is merged into by a step that waits for
+        the first."""
+        if self._unit.group is None:
+            for before in self._unit.reads | self._live:
+                for after in self._unit.writes - self._live:
+                    yield before, after
+
+    def plan(self, waits: Edges, *, delayed: bool = False) -> UnitPlan:
+        unit = self._unit
+        if unit.group is not None:
+            states = tuple(sorted(unit.touched))
+            return UnitPlan(unit, (), (LiveStep(StepNeeds(), states, -1, ()),), {})
+        noted: dict[str, int] = {}
+        for stop in sorted([*self._stops(), *self._notes(waits)], key=lambda stop: stop.last):
+            if stop.note:
+                needs = self._needs(stop.last, stop.accesses)
+                noted[stop.note] = len(self._steps)
+                self._steps.append(NoteStep(needs, stop.note))
+            elif stop.block is None:
+                self._add_asked(stop)
+            else:
+                self._add_live(stop)
+        everything = StepNeeds(
+            frozenset(range(len(self._early))), frozenset(range(len(self._steps)))
+        )
+        if delayed and isinstance(self._steps[-1], LiveStep):
+            needs = StepNeeds(everything.early, everything.steps - {len(self._steps) - 1})
+            self._steps[-1] = replace(self._steps[-1], needs=needs)
+        if not self._ends_live(everything):
+            self._steps.append(LastStep(everything))
+        last = len(self._steps) - 1
+        merged = sorted(
+            {a.state for a in self._accesses if isinstance(a, MergeAccess)} - self._live
+        )
+        return UnitPlan(
+            unit,
+            tuple(self._early),
+            tuple(self._steps),
+            {state: noted.get(state, last) for state in merged},
+        )
+
+    def _ends_live(self, everything: StepNeeds) -> bool:
+        """Tell whether the last step so far is a live one that can be the last at all."""
+        if not self._steps or not isinstance(self._steps[-1], LiveStep):
+            return False
+        last = len(self._steps) - 1
+        return self._steps[-1].needs == StepNeeds(everything.early, everything.steps - {last})
+
+    # --- states ------------------------------------------------------------------------------
+
+    def _is_live(self, state: str) -> bool:
+        accesses = self._unit.of(state)
+        reads = any(isinstance(a, GetAccess) for a in accesses)
+        merges = [a for a in accesses if isinstance(a, MergeAccess)]
+        if any(map(_is_function, merges)):
+            return True
+        if reads and merges:
+            # Merges with other keys that all come before the reads need not run with them.
+            first = next(n for n, a in enumerate(accesses) if isinstance(a, GetAccess))
+            one_key = all(same_key(accesses[0], a) for a in accesses)
+            if one_key or any(isinstance(a, MergeAccess) for a in accesses[first:]):
+                return True
+        block = self._blocks.of[state]
+        return block in self._blocks.circles and self._takes_part(block)
+
+    def _takes_part(self, block: int) -> bool:
+        """Tell whether what the unit merges into states of a circle follows from reads of them."""
+        inside = [a for a in self._accesses if self._blocks.of[a.state] == block]
+        first = next((n for n, a in enumerate(inside) if isinstance(a, GetAccess)), None)
+        return first is not None and any(isinstance(a, MergeAccess) for a in inside[first:])
+
+    # --- reads -------------------------------------------------------------------------------
+
+    def _early_reads(self) -> list[GetAccess]:
+        early: list[GetAccess] = []
+        for position, access in enumerate(self._accesses):
+            if (
+                isinstance(access, GetAccess)
+                and access.state not in self._live
+                and not any(same_key(access, other) for other in early)
+                and self._is_asked_early(access, position)
+            ):
+                early.append(access)
+        return early
+
+    def _is_asked_early(self, read: GetAccess, position: int) -> bool:
+        return _is_early(read, self._unit, self._traits) and not self._follows_merges(
+            read, position
+        )
+
+    def _follows_merges(self, read: GetAccess, position: int) -> bool:
+        """Tell whether the answer of a read may depend on what this unit merges before it."""
+        merged = {a.state for a in self._accesses[:position] if isinstance(a, MergeAccess)}
+        return read.state in reachable(merged - self._live, self._edges)
+
+    # --- steps -------------------------------------------------------------------------------
+
+    def _stops(self) -> list[_Stop]:
+        """Return the reads and the live states that the unit must run for."""
+        asked: list[_Stop] = []
+        blocks: dict[int, _Stop] = {}
+        for position, access in enumerate(self._accesses):
+            if access.state in self._live:
+                block = self._blocks.of[access.state]
+                stop = blocks.setdefault(block, _Stop(position, [], block))
+            elif isinstance(access, MergeAccess) or self._early_number(access) is not None:
+                continue
+            else:
+                beside = self._told_before(asked, access, position)
+                if beside is not None:
+                    beside.beside.append(access)
+                    continue
+                same = (stop for stop in asked if same_key(stop.accesses[0], access))
+                known = next(same, None)
+                stop = _Stop(position, []) if known is None else known
+                if known is None:
+                    asked.append(stop)
+            stop.last = position
+            stop.accesses.append(access)
+        return [*asked, *blocks.values()]
+
+    def _told_before(self, asked: Sequence[_Stop], read: GetAccess, position: int) -> _Stop | None:
+        """Return the stop that tells the key of a read for every event which comes to it, so that
+        the read can be answered there."""
+        if self._traits.can_fail(read.state) or self._follows_merges(read, position):
+            return None
+        for stop in asked:
+            first = stop.accesses[0]
+            if (
+                first.is_certain
+                and same_key(first, read, any_state=True)
+                and self._traits.has_same_keys(first.state, read.state)
+            ):
+                return stop
+        return None
+
+    def _early_number(self, read: StateAccess) -> int | None:
+        return next((n for n, early in enumerate(self._early) if same_key(read, early)), None)
+
+    def _needs(self, position: int, own: Sequence[StateAccess]) -> StepNeeds:
+        """Return what must be there for all reads before a position, but for those of a step
+        itself; NotInRows where one of them comes only later."""
+        needs = StepNeeds()
+        for access in self._accesses[:position]:
+            if not isinstance(access, GetAccess) or access in own:
+                continue
+            if all(are_exclusive(access, other) for other in own):
+                continue
+            early = self._early_number(access)
+            if early is not None:
+                needs |= StepNeeds(frozenset((early,)))
+                continue
+            number = self._answered_by(access)
+            if number is None:
+                raise NotInRows(
+                    self._unit,
+                    f"`{access.state}` is read (line {access.line}) with a key that follows from "
+                    f"`{own[0].state}`, and before the last use of that",
+                    access.line,
+                )
+            needs |= self._steps[number].needs | StepNeeds(steps=frozenset((number,)))
+        return needs
+
+    def _answered_by(self, read: GetAccess) -> int | None:
+        """Return the step after which a read has its answer."""
+        for number, step in enumerate(self._steps):
+            if isinstance(step, LiveStep) and read.state in step.states:
+                return number
+            if isinstance(step, AskedStep) and any(same_key(read, told) for told in step.reads):
+                return number
+        return None
+
+    def _add_asked(self, stop: _Stop) -> None:
+        read = stop.accesses[0]
+        assert isinstance(read, GetAccess)
+        for access in stop.accesses:
+            self._check_askable(access)
+        needs = self._needs(stop.last, stop.accesses)
+        reads = [read]
+        for other in stop.beside:
+            if not any(same_key(other, one) for one in reads):
+                reads.append(other)
+        self._steps.append(AskedStep(needs, (read.state,), len(read.key), tuple(reads)))
+
+    def _check_askable(self, access: StateAccess) -> None:
+        if access.in_merge and not access.is_shielded:
+            raise NotInRows(
+                self._unit,
+                f"`{access.state}` is read in the function of a merge, with a key that only the "
+                "handler can tell, or as a window that may fail",
+                access.line,
+            )
+        if _repeats(access):
+            raise NotInRows(
+                self._unit,
+                f"`{access.state}` is used in a loop, or in a function that others call, with the "
+                f"key {key_text(access.key)}, which may be another one each time",
+                access.line,
+            )
+        if access.is_shielded:
+            raise NotInRows(
+                self._unit,
+                f"`{access.state}` is used with a key that only the handler can tell, inside of "
+                "`try` or `with` code that may catch everything",
+                access.line,
+            )
+
+    def _add_live(self, stop: _Stop) -> None:
+        states = tuple(sorted({a.state for a in stop.accesses}))
+        first = stop.accesses[0]
+        for access in stop.accesses:
+            if _is_function(access) and self._traits.is_window(access.state):
+                raise NotInRows(
+                    self._unit,
+                    f"a function is merged into the window of `{access.state}`, which would have "
+                    "to call it whenever it is read",
+                    access.line,
+                )
+            if access.in_merge and access.in_merge not in states:
+                raise NotInRows(
+                    self._unit,
+                    f"`{access.state}`, which the handler also changes, is read in the function of "
+                    f"a merge into `{access.in_merge}`",
+                    access.line,
+                )
+            if _repeats(access) and not _is_fixed(access.key, access.varying_from):
+                self._check_askable(access)
+            if not same_key(first, access, any_state=True):
+                raise NotInRows(
+                    self._unit,
+                    f"`{first.state}` has the key {key_text(first.key)} (line {first.line}), and "
+                    f"`{access.state}` {key_text(access.key)} (line {access.line}): reads and "
+                    "merges that depend on each other need one key",
+                    access.line,
+                )
+        assert stop.block is not None
+        needs = self._needs(stop.last, stop.accesses)
+        key = tuple(map(tried, first.key)) if all(map(_is_of_columns, first.key)) else None
+        told_by = -1
+        if key is None:
+            told_by = self._teller(first)
+            if told_by < 0:
+                for access in stop.accesses:
+                    if access.is_shielded:
+                        self._check_askable(access)
+                told_by = len(self._steps)
+                self._steps.append(AskedStep(needs, states, len(first.key)))
+            needs |= StepNeeds(steps=frozenset((told_by,)))
+        self._steps.append(LiveStep(needs, states, stop.block, key, told_by))
+
+    def _teller(self, access: StateAccess) -> int:
+        """Return the step that tells the key of an access for every event which comes to it; -1 if
+        there is none."""
+        for number, step in enumerate(self._steps):
+            if isinstance(step, AskedStep) and step.reads:
+                first = step.reads[0]
+                if (
+                    first.is_certain
+                    and same_key(first, access, any_state=True)
+                    and self._accesses.index(first) < self._accesses.index(access)
+                    and self._traits.has_same_keys(first.state, access.state)
+                ):
+                    return number
+        return -1
+
+    def _notes(self, waits: Edges) -> list[_Stop]:
+        """Return the states whose merges must be known before all reads of the unit are answered:
+        what it reads may wait for them."""
+        used = self._unit.reads | self._live
+        scans = {self._blocks.of[s] for s in self._live}
+        notes = []
+        for state in sorted(self._unit.writes - self._live):
+            merges = [n for n, a in enumerate(self._accesses)
+                      if isinstance(a, MergeAccess) and a.state == state]  # fmt: skip
+            in_scan = self._blocks.of[state] in scans  # which has them before it runs
+            if merges and (in_scan or reachable([state], waits) & used):
+                last = merges[-1]
+                notes.append(_Stop(last, [self._accesses[last]], note=state))
+        return notes
+
+
+def _is_function(access: StateAccess) -> bool:
+    return isinstance(access, MergeAccess) and access.kind == "call"
+
+
+def _repeats(access: StateAccess) -> bool:
+    return access.repeats or access.block is not None
+
+
+def same_key(one: StateAccess, other: StateAccess, *, any_state: bool = False) -> bool:
+    """Tell whether two accesses have the same key for sure."""
+    if not any_state and one.state != other.state:
+        return False
+    return len(one.key) == len(other.key) and all(
+        a is b or (a == b and not _is_uncertain(a)) for a, b in zip(one.key, other.key, strict=True)
+    )
+
+
+def _is_uncertain(part: Tree) -> bool:
+    """Tell whether a value is computed from what may change meanwhile: two such values may differ
+    though they are written alike."""
+    return not isinstance(part, Opaque) and any(isinstance(t, Opaque) for t in walk_tree(part))
+
+
+def _is_fixed(key: Key, varying_from: int) -> bool:
+    """Tell whether a key is the same in all rounds of the loop that its access stands in."""
+    for part in key:
+        for tree in walk_tree(part):
+            if isinstance(tree, Element):
+                return False
+            if isinstance(tree, Opaque) and tree.number >= varying_from:
+                return False
+            if isinstance(tree, ReadValue):
+                return False
+    return True
+
+
+def refusal(problem: NotInRows, circle: Sequence[str] = ()) -> PlanError:
+    """Return the error of a unit that cannot run in rows; `circle` are the handlers that it is in a
+    circle with."""
+    name = problem.unit.handler
+    others = [other for other in dict.fromkeys(circle) if other != name]
+    it, its = ("them", "their") if others else ("it", "its")
+    return PlanError(
+        f"{name} (line {problem.line}): {problem.why}",
+        hint=f"app.serial({', '.join([name, *others])}) runs {it} in one partition, with all {its} "
+        "states at hand",
+    )

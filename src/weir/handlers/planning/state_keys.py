@@ -1,0 +1,94 @@
+"""The types of a state's keys are said, or follow from the keys that handlers use.
+
+Keys are compared as groups are: an INT equals a BIGINT of the same value. Python also finds that
+1 == 1.0 == True; keys of such different types are refused, as they would be different groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.types import BIGINT, INT, NULL, type_name
+from weir.handlers.api.declarations import State
+from weir.handlers.columns.column_values import Scope, type_of
+from weir.handlers.trees.accesses import Access, GetAccess, MergeAccess
+from weir.handlers.trees.scope import at
+from weir.handlers.trees.tree_text import tree_text
+from weir.handlers.trees.values import Opaque
+from weir.plan.states import Cell
+
+TypedAccess: TypeAlias = tuple[Access, Scope]
+
+
+def app_cells(states: Mapping[str, State], accesses: Sequence[TypedAccess]) -> dict[str, Cell]:
+    """Return what the cells of each state are, for those that handlers touch."""
+    cells: dict[str, Cell] = {}
+    for name, state in states.items():
+        keys = state.keys if state.keys is not None else _found_keys(name, accesses)
+        if keys is not None:
+            cells[name] = Cell(name, keys, state.type, state.default, state.last, state.expires)
+    return cells
+
+
+def _found_keys(state: str, accesses: Sequence[TypedAccess]) -> tuple[pa.DataType, ...] | None:
+    found: list[pa.DataType] | None = None
+    first = ""
+    for access, scope in accesses:
+        if not isinstance(access, GetAccess | MergeAccess) or access.state != state:
+            continue
+        types = _key_types(access, scope)
+        here = at(scope, access.line)
+        if found is None:
+            found, first = types, here
+            continue
+        if len(types) != len(found):
+            raise PlanError(
+                f"keys of `{state}` have {len(found)} part(s) in {first}, "
+                f"and {len(types)} in {here}"
+            )
+        for i, dtype in enumerate(types):
+            both = common_key_type(found[i], dtype)
+            if both is None:
+                raise PlanError(
+                    f"a key of `{state}` is {type_name(found[i])} in {first}, and "
+                    f"{type_name(dtype)} in {here}",
+                    hint="make them one type: int(…), float(…), str(…)",
+                )
+            found[i] = both
+    return None if found is None else tuple(found)
+
+
+def _key_types(access: GetAccess | MergeAccess, scope: Scope) -> list[pa.DataType]:
+    types = []
+    for part in access.key:
+        dtype = type_of(part, scope)
+        if dtype is None:
+            what = "a key" if isinstance(part, Opaque) else f"the key {tree_text(part)}"
+            raise PlanError(
+                f"{at(scope, access.line)}: the type of {what} of `{access.state}` is not known",
+                hint=f"say it: app.state('{access.state}', …, key='BIGINT')",
+            )
+        if pa.types.is_nested(dtype):
+            raise PlanError(
+                f"{at(scope, access.line)}: a key of `{access.state}` is a {type_name(dtype)}",
+                hint="a key is one value, or a tuple of values",
+            )
+        types.append(dtype)
+    return types
+
+
+def common_key_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type that keys of both types have; None if there is none.
+
+    >>> common_key_type(INT, BIGINT) == BIGINT
+    True
+    """
+    if one == other or other == NULL:
+        return one
+    if one == NULL:
+        return other
+    return BIGINT if {one, other} == {INT, BIGINT} else None

@@ -1,0 +1,166 @@
+"""What lies in an object of the program, however deep: functions, states and all else that a
+handler that mentions it may reach.
+
+Rules
+1. A container holds its elements, a dict its keys and values; so do those of classes made of them.
+2. An object holds its attributes, and what its class and the classes that this is made of give it,
+   as far as they are the user's.
+3. No code of the user's is run to find out. What leads back to itself is looked at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType, MappingProxyType, MemberDescriptorType, MethodType, ModuleType
+
+import weir
+from weir.errors import PlanError
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import EventType, State
+from weir.handlers.api.parameters import AppParam
+from weir.handlers.reading.sources import source_of
+from weir.plan.usercode.functions import ScalarFunction
+
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
+_OWN = (sysconfig.get_path("stdlib"), str(Path(weir.__file__).parent))
+_DATA = (bool, int, float, complex, str, bytes, type(None))
+_CONTAINERS = (tuple, list, set, frozenset, deque)
+_PLAIN_CONTAINERS = frozenset((dict, MappingProxyType, *_CONTAINERS))
+_ENDS = (ModuleType, EventType, State, AppParam, *_DATA)
+
+
+def is_users(function: FunctionType) -> bool:
+    """Tell whether a function is the user's own, and no library's."""
+    return _is_users_file(function.__code__.co_filename)
+
+
+def _is_users_file(path: str) -> bool:
+    if _INSTALLED & set(Path(path).parts):
+        return False
+    return not any(path.startswith(f"{own}/") for own in _OWN) and not path.startswith("<frozen")
+
+
+def is_users_module(module: ModuleType) -> bool:
+    """Tell whether a module is the user's own, and no library's."""
+    path = getattr(module, "__file__", None)
+    return module.__name__ == "__main__" or (isinstance(path, str) and _is_users_file(path))
+
+
+def contained(thing: object) -> list[object] | None:
+    """Return what a container holds, without plain data; None if it is none."""
+    found: list[object]
+    own = type(thing)  # `isinstance` would ask the object, which may say what it stands for
+    if issubclass(own, dict):
+        found = [*dict.keys(thing), *dict.values(thing)]  # type: ignore[arg-type]
+    elif issubclass(own, MappingProxyType):
+        found = [*MappingProxyType.keys(thing), *MappingProxyType.values(thing)]  # type: ignore[arg-type]
+    else:
+        kind = next((kind for kind in _CONTAINERS if issubclass(own, kind)), None)
+        if kind is None:
+            return None
+        found = list(kind.__iter__(thing))  # type: ignore[arg-type]
+    return [part for part in found if type(part) not in _DATA]
+
+
+def is_plain_container(thing: object) -> bool:
+    """Tell whether a container has nothing but what it contains."""
+    return type(thing) in _PLAIN_CONTAINERS
+
+
+def inside(thing: object, *, libraries: bool = True) -> Iterator[object]:
+    """Return a thing and all that lies in it, each once; without `libraries`, but for what objects
+    of a library's classes hold."""
+    seen: dict[int, object] = {}
+    waiting = [thing]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen[id(one)] = one
+            yield one
+            waiting += reversed([p for p in _parts(one, libraries) if type(p) not in _DATA])
+
+
+def _parts(thing: object, libraries: bool) -> list[object]:
+    if is_plain_container(thing):
+        return contained(thing) or []
+    if isinstance(thing, _ENDS):
+        return []
+    if isinstance(thing, App):
+        return list(thing.states.values())
+    if isinstance(thing, MethodType):
+        return [thing.__func__, thing.__self__]
+    if isinstance(thing, functools.partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, ScalarFunction):
+        return [thing.function]
+    if isinstance(thing, type):
+        return _members(thing)
+    held = _attributes(thing)
+    if "__wrapped__" in held:
+        return [held["__wrapped__"]]
+    if isinstance(thing, FunctionType):
+        return []
+    parts = contained(thing) or []
+    if is_users_class(type(thing)):
+        return [*parts, *held.values(), type(thing)]
+    return [*parts, *held.values()] if libraries else parts
+
+
+def _attributes(thing: object) -> dict[str, object]:
+    """Return what an object has in its `__dict__`, and if its class is the user's in its slots."""
+    try:
+        found = dict(object.__getattribute__(thing, "__dict__"))
+    except AttributeError:
+        found = {}
+    if is_users_class(type(thing)):
+        for kind in type(thing).__mro__:
+            for name, member in vars(kind).items():
+                if isinstance(member, MemberDescriptorType):
+                    try:
+                        found[name] = member.__get__(thing)
+                    except AttributeError:  # nothing was assigned yet
+                        continue
+    return found
+
+
+def is_users_class(kind: type) -> bool:
+    """Tell whether a class is the user's own, and no library's."""
+    module = sys.modules.get(kind.__module__)
+    if module is None or kind.__module__ == "__main__":
+        return True  # of a file that was loaded, or of a notebook
+    path = getattr(module, "__file__", None)
+    return isinstance(path, str) and _is_users_file(path)
+
+
+def _members(kind: type) -> list[object]:
+    """Return what a class gives to its objects, as far as it is the user's: functions that have a
+    source, those of properties too, and values."""
+    found: list[object] = []
+    for base in filter(is_users_class, kind.__mro__):
+        for name, part in vars(base).items():
+            match part:
+                case staticmethod() | classmethod():
+                    found.append(part.__func__)
+                case property():
+                    found += (part.fget, part.fset, part.fdel)
+                case functools.cached_property():
+                    found.append(part.func)
+                case _ if isinstance(part, FunctionType) or not name.startswith("__"):
+                    found.append(part)
+    return [part for part in found if not isinstance(part, FunctionType) or _is_read(part)]
+
+
+def _is_read(function: FunctionType) -> bool:
+    """Tell whether a function is the user's and has a source."""
+    if not is_users(function):
+        return False
+    try:
+        source_of(function)
+    except PlanError:  # made by a decorator, as those of a dataclass
+        return False
+    return True

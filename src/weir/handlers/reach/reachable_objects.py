@@ -1,0 +1,219 @@
+"""Everything that some code of the user's can reach, found without running it.
+
+Rules
+1. A function reaches the globals that its code (and the code in it) names, its closure, its
+   defaults and its attributes; of a module that it reaches, the attributes that some reached code
+   names.
+2. A container reaches its elements, an object its attributes and its class, a class its members and
+   bases, a bound method its object, a partial its function and arguments.
+3. Modules and classes of libraries are not looked into; what their objects hold is.
+4. Handles (states, the app, event types, parameters) are reached and lead nowhere.
+5. Nothing of the user's is run: no property, no `__getattr__`, no `__iter__`.
+
+So what is not found here is out of reach of ordinary code. (`gc`, `sys.modules`, frames and the
+like are refused by name in `forbidden_calls.py`.)
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections import deque
+from collections.abc import Iterator
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weir.handlers.api.declarations import EventType, State
+from weir.handlers.api.parameters import AppParam
+from weir.handlers.reach.object_contents import is_users, is_users_class, is_users_module
+from weir.plan.usercode.functions import AggregateFunction, OperatorFunction, ScalarFunction
+
+if TYPE_CHECKING:
+    pass
+
+_DATA = (bool, int, float, complex, str, bytes, type(None), CodeType)
+_CONTAINERS = (tuple, list, set, frozenset, deque)
+_ATTRIBUTE_STEPS = frozenset((
+    "LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "IMPORT_NAME",
+    "IMPORT_FROM",
+))  # fmt: skip
+"""What CPython's code does with the names of attributes and modules."""
+_USER_FUNCTIONS = (ScalarFunction, AggregateFunction, OperatorFunction)
+
+
+def reachable(*roots: object) -> Iterator[object]:
+    """Return the things and all that they reach, each once."""
+    walk = _ObjectWalk(roots)
+    return iter(walk.found.values())
+
+
+def holders(*roots: object) -> Iterator[object]:
+    """Return what holds the things that are reached: the things themselves, the dicts in which
+    their attributes and globals lie, cells of closures."""
+    seen = set()
+    for thing in reachable(*roots):
+        parts = [thing]
+        if type(thing) is FunctionType:
+            if is_users(thing):
+                parts.append(thing.__globals__)
+            parts += [cell for cell in thing.__closure__ or () if _content(cell)]
+            parts.append(thing.__kwdefaults__)
+        elif type(thing) is not ModuleType:
+            parts.append(getattr(thing, "__dict__", None))
+        for part in parts:
+            if part is not None and id(part) not in seen:
+                seen.add(id(part))
+                yield part
+
+
+def handles_reached(*roots: object) -> tuple[frozenset[str], bool]:
+    """Return the names of the states that some code reaches, and whether it reaches the app."""
+    from weir.handlers.api.app import App
+
+    states = set()
+    has_app = False
+    for thing in reachable(*roots):
+        if isinstance(thing, State):
+            states.add(thing.name)
+        has_app = has_app or isinstance(thing, App)
+    return frozenset(states), has_app
+
+
+class _ObjectWalk:
+    """A `_ObjectWalk` goes from thing to thing until nothing new is met."""
+
+    def __init__(self, roots: tuple[object, ...]) -> None:
+        self.found: dict[int, object] = {}
+        self._names: set[str] = set()
+        """The names that code which was met uses, as globals or attributes."""
+        self._modules: list[tuple[ModuleType, set[str]]] = []
+        """The user's modules that were met, with the names that were looked at in them."""
+        waiting = list(roots)
+        while waiting:
+            while waiting:
+                thing = waiting.pop()
+                if type(thing) in _DATA or id(thing) in self.found:
+                    continue
+                self.found[id(thing)] = thing
+                waiting += self._parts(thing)
+            for module, seen in self._modules:
+                new = (self._names & vars(module).keys()) - seen
+                seen |= new
+                waiting += [vars(module)[name] for name in new]
+
+    def _parts(self, thing: Any) -> list[object]:
+        from weir.handlers.api.app import App
+
+        own = type(thing)  # `isinstance` would ask the object, which may say what it stands for
+        if issubclass(own, App | State | EventType | AppParam | np.ndarray | BuiltinFunctionType):
+            held = getattr(thing, "__self__", None) if own is BuiltinFunctionType else None
+            return [] if held is None or isinstance(held, ModuleType) else [held]
+        if own is ModuleType:
+            if is_users_module(thing):
+                self._modules.append((thing, set()))
+            return []
+        if own is FunctionType:
+            return self._of_function(thing)
+        if own is MethodType:
+            return [thing.__func__, thing.__self__]
+        if own is functools.partial:
+            return [thing.func, thing.args, thing.keywords, thing.__dict__]
+        if own in (staticmethod, classmethod):
+            return [thing.__func__]
+        if own is property:
+            return [thing.fget, thing.fset, thing.fdel]
+        if own is CellType:
+            return _content(thing)
+        if issubclass(own, type):
+            return self._of_class(thing)
+        if issubclass(own, _USER_FUNCTIONS):
+            return [getattr(thing, "function", None) or getattr(thing, "implementation", None)]
+        return [*_elements(thing), *_attributes(thing), *([own] if is_users_class(own) else [])]
+
+    def _of_function(self, function: FunctionType) -> list[object]:
+        parts: list[object] = [
+            *(function.__closure__ or ()), function.__defaults__, function.__kwdefaults__,
+        ]  # fmt: skip
+        parts += function.__dict__.values()
+        if is_users(function):
+            self._names |= _code_names(function.__code__)
+            parts += [value for _, value in named_globals(function)]
+        return parts
+
+    def _of_class(self, cls: type) -> list[object]:
+        if not is_users_class(cls):
+            return []
+        self._names |= vars(cls).keys()
+        return [*vars(cls).values(), *cls.__bases__]
+
+
+def named_globals(function: FunctionType) -> list[tuple[str, object]]:
+    """Return the globals that a function's code names, with their values."""
+    known = function.__globals__
+    names = sorted(_global_names(function.__code__))
+    return [(name, known[name]) for name in names if name in known]
+
+
+@functools.lru_cache(maxsize=4096)
+def _global_names(code: CodeType) -> frozenset[str]:
+    """Return the names that code looks up as variables; those of attributes are not among them."""
+    names = {
+        str(step.argval)
+        for step in dis.get_instructions(code)
+        if step.opcode in dis.hasname and step.opname not in _ATTRIBUTE_STEPS
+    }
+    inner = (part for part in code.co_consts if isinstance(part, CodeType))
+    return frozenset(names.union(*map(_global_names, inner)))
+
+
+def _code_names(code: CodeType) -> set[str]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _code_names(constant)
+    return names
+
+
+def _content(cell: CellType) -> list[object]:
+    try:
+        return [cell.cell_contents]
+    except ValueError:  # nothing was assigned yet
+        return []
+
+
+def _elements(thing: Any) -> list[object]:
+    own = type(thing)
+    if issubclass(own, dict):
+        return [*dict.keys(thing), *dict.values(thing)]
+    if issubclass(own, MappingProxyType):
+        return [*MappingProxyType.keys(thing), *MappingProxyType.values(thing)]
+    kind = next((kind for kind in _CONTAINERS if issubclass(own, kind)), None)
+    return [] if kind is None else list(kind.__iter__(thing))
+
+
+def _attributes(thing: Any) -> list[object]:
+    """Return what an object has in its `__dict__` and its slots."""
+    try:
+        parts = list(object.__getattribute__(thing, "__dict__").values())
+    except AttributeError:
+        parts = []
+    for kind in type(thing).__mro__:
+        if is_users_class(kind):
+            for member in vars(kind).values():
+                if isinstance(member, MemberDescriptorType):
+                    try:
+                        parts.append(member.__get__(thing))
+                    except AttributeError:  # nothing was assigned yet
+                        continue
+    return parts

@@ -1,0 +1,166 @@
+"""Handlers' source is turned into accesses: `analyse_app` for an app, `analyse` for one handler.
+
+Contract
+1. What no handler may do raises ScriptError: file, line, reason, way out (`code_reach.py`).
+2. What a handler reads and writes is that of its text, on all branches (`state_uses.py`), so that
+   no value of a parameter changes the order of handlers.
+3. The accesses are those on the branches that these parameters leave, helpers included, in the
+   order in which Python may do them. Each is among what the text reads and writes. `why_rows` says
+   why a handler does not run in columns; its accesses are then those that may happen.
+4. A handler that nobody can follow has `Analysed.refused`: why, where, and that `app.serial()` runs
+   it row by row. What it may emit is then that of its text.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from types import FunctionType
+
+from weir.errors import PlanError
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import EventHandler, EventType
+from weir.handlers.reach.code_reach import Reach, resolver
+from weir.handlers.reach.held_values import StateUses
+from weir.handlers.reach.state_uses import state_uses
+from weir.handlers.reading import calls, expressions, opaque_code, statements
+from weir.handlers.reading.arguments import CallArguments, bound_arguments, default_values
+from weir.handlers.reading.bindings import bound_names
+from weir.handlers.reading.certain_parts import certain_parts
+from weir.handlers.reading.checks import with_checks
+from weir.handlers.reading.execution import Execution, HandleLost
+from weir.handlers.reading.frames import Exits, Frame, Path
+from weir.handlers.reading.symbols import ANY_VALUE, TheEvent, known
+from weir.handlers.trees.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
+
+
+class _Steps:
+    """The modules that run the parts of a handler."""
+
+    evaluate = staticmethod(expressions.evaluate)
+    visit = staticmethod(opaque_code.visit)
+    escape = staticmethod(opaque_code.escape)
+    call = staticmethod(calls.call)
+    apply = staticmethod(calls.apply)
+    execute = staticmethod(statements.execute)
+
+
+def analyse_app(app: App, params: Mapping[str, object] | None = None) -> tuple[Analysed, ...]:
+    """Analyse all handlers of an app, each for all its event types; check that keys agree."""
+    reach = Reach(app)
+    values = app.param_values(params)
+    analysed = [
+        _analysed(app, handler, event, values, reach)
+        for handler in app.handlers.values()
+        for event in handler.events
+    ]
+    check_keys(app, analysed)
+    return tuple(analysed)
+
+
+def analyse(
+    app: App,
+    handler: EventHandler | str,
+    event: EventType | str,
+    params: Mapping[str, object] | None = None,
+) -> Analysed:
+    """Analyse one handler for one of its event types, with these values of parameters."""
+    one = app.handlers[handler] if isinstance(handler, str) else handler
+    of = app.event_types[event] if isinstance(event, str) else event
+    return _analysed(app, one, of, app.param_values(params), Reach(app))
+
+
+def _analysed(
+    app: App, handler: EventHandler, event: EventType, params: Mapping[str, object], reach: Reach
+) -> Analysed:
+    function = handler.function
+    assert isinstance(function, FunctionType)
+    touched = reach.of_function(function, handler=True)
+    reach.check_kept(function)
+    run = Execution(app, event, handler.name, params, reach, _Steps())
+    uses = _uses(app, handler, event, reach)
+    try:
+        _run(run, function)
+        accesses = run.accesses if run.why_rows else with_checks(run)
+    except HandleLost as refused:
+        error = refused.error(handler.name)
+        return Analysed(
+            handler.name, event.name, (), *uses, frozenset(touched.emits),
+            refused=str(error), refused_line=error.line,
+        )  # fmt: skip
+    except RecursionError as error:
+        raise PlanError(f"the handler `{handler.name}` is nested too deeply") from error
+    _check_uses(accesses, uses, function.__code__.co_filename)
+    emits = frozenset(a.name for a in accesses if isinstance(a, EmitAccess) and not a.is_hidden)
+    return Analysed(handler.name, event.name, tuple(accesses), *uses, emits, run.why_rows)
+
+
+def _uses(app: App, handler: EventHandler, event: EventType, reach: Reach) -> StateUses:
+    """Return what a handler reads and writes on all branches, whatever the parameters are: by its
+    text, and by what is found when no parameter has a value."""
+    function = handler.function
+    assert isinstance(function, FunctionType)
+    text = state_uses(function, reach)
+    run = Execution(app, event, handler.name, dict.fromkeys(app.params, ANY_VALUE), reach, _Steps())
+    try:
+        _run(run, function)
+    except HandleLost:  # who runs it says so
+        return text
+    reads = {a.state for a in run.accesses if isinstance(a, GetAccess)}
+    writes = {a.state for a in run.accesses if isinstance(a, MergeAccess)}
+    return StateUses(text.reads | reads, text.writes | writes)
+
+
+def _check_uses(
+    accesses: Iterable[GetAccess | MergeAccess | EmitAccess], uses: StateUses, file: str
+) -> None:
+    """Check that the order of handlers counts with every access: two walks have found them."""
+    for access in accesses:
+        if isinstance(access, EmitAccess):
+            continue
+        reads = isinstance(access, GetAccess)
+        if access.state not in (uses.reads if reads else uses.writes):
+            raise PlanError(
+                f"{access.handler} ({file}:{access.line}): it {'reads' if reads else 'writes'} "
+                f"the state `{access.state}` in a way that the order of handlers does not count "
+                "with",
+                hint="call it by its name there, or hand it to the function that uses it",
+            )
+
+
+def _run(run: Execution, function: FunctionType) -> None:
+    source = run.reach.source(function)
+    node = source.node
+    assert isinstance(node, ast.FunctionDef)
+    frame = Frame(
+        function.__name__, source.file, bound_names(node), resolver(function),
+        function.__globals__,
+    )  # fmt: skip
+    values = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
+    event = CallArguments((TheEvent(run.event),))
+    variables = bound_arguments(node, event, values, function.__name__, frame, node)
+    frame.variables = variables
+    run.certain = certain_parts(node)
+    run.stack.append(node)
+    run.frames.append(frame)
+    exits: Exits = run.steps.execute(run, frame, node.body, Path((), variables))
+    run.stack.pop()
+    run.frames.pop()
+    assert not exits.breaks
+
+
+def check_keys(app: App, analysed: Iterable[Analysed]) -> None:
+    """Raise PlanError if a state is used with keys of different lengths."""
+    first: dict[str, tuple[int, str, int]] = {}
+    for one in analysed:
+        for access in one.accesses:
+            if isinstance(access, EmitAccess):
+                continue
+            here = (len(access.key), access.handler, access.line)
+            there = first.setdefault(access.state, here)
+            if there[0] != here[0]:
+                raise PlanError(
+                    f"the key of the state `{access.state}` has {there[0]} parts in `{there[1]}` "
+                    f"(line {there[2]}) and {here[0]} in `{here[1]}` (line {here[2]})",
+                    hint="a state has one kind of key; use two states",
+                )

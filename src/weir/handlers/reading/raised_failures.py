@@ -1,0 +1,51 @@
+"""What fails a run on purpose: `raise` and `assert` of handlers, a loop over None."""
+
+from __future__ import annotations
+
+from weir.handlers.trees.tree_walks import conjunction, conjuncts_of
+from weir.handlers.trees.values import Const, Op, Python, Tree
+
+
+def raised(kind: type[BaseException], text: object) -> object:
+    """Raise what a handler raises."""
+    raise kind(text) if text != "" else kind()
+
+
+def is_listed(over: Tree) -> Tree:
+    """Return the condition of a loop over a list of the event: it raises where the list is None."""
+    fails = Python(raised, _NO_LIST, line=over.line)
+    missing = Op("is", (over, Const(None)), line=over.line)
+    return Op("if", (missing, fails, Const(True)), line=over.line)
+
+
+def shown_guard(guard: Tree | None) -> Tree | None:
+    """Return a guard without what every loop over a list has in it."""
+    parts = () if guard is None else conjuncts_of(guard)
+    return conjunction([part for part in parts if not _is_loops_own(part)])
+
+
+def condition_of(guard: Tree | None) -> Tree | None:
+    """Return a guard without all that is in it for its failures only."""
+    parts = () if guard is None else conjuncts_of(guard)
+    return conjunction([part for part in parts if not _only_fails(part)])
+
+
+def _only_fails(part: Tree) -> bool:
+    match part:
+        case Op(name="checked"):
+            return True
+        case Op(name="if", args=(_, Op(name="checked"), Const(value=True))):
+            return True
+        case Op(name="if", args=(_, Python(function=function), Const(value=True))):
+            return function is raised
+    return False
+
+
+def _is_loops_own(part: Tree) -> bool:
+    match part:
+        case Op(name="if", args=(_, Python(function=function, args=args), _)):
+            return function is raised and args == _NO_LIST
+    return False
+
+
+_NO_LIST = (Const(TypeError), Const("'NoneType' object is not iterable"))

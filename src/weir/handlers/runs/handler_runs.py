@@ -1,0 +1,777 @@
+"""Handlers run as they are: CPython calls the user's functions, event by event.
+
+Contract
+1. A `HandlerRun` is a value that can be compared, pickled and given a fingerprint; called, it makes
+   what runs the handlers in a row scan (`RowCode.make`).
+2. A handler may run on an event several times, each time from its start: before its *last* run,
+   runs that end at the first read whose answer is not there yet. It is deterministic, so it does
+   the same each time, with the same answers. Which run takes what it emits and merges is planned:
+   all of a stream, and all merges into a state, are taken by one run.
+3. In a run, each state is used by a handler in the way that `StateUse` says, and no other:
+   - `live`: the scan has its cells;
+   - `answered`: reads were answered before. One must have a key that was asked for;
+   - `recorded`: reads get the answers that they had in an earlier run, one after the other;
+   - `asked`: the first read (of a live state: access) gives its key out and ends the run;
+   - `later`: a read ends the run;
+   - `noted`: a merge is given out, and done elsewhere;
+   - `ignored`: a merge is or was done in another run;
+   - `refused`: what was not planned. It ends the whole run of the app.
+4. Each call of a handler gets an event of its own: what one does to a list of the event, no other
+   sees.
+5. An effect of merges into a live state has the value after each: others set that. Where that says
+   too little (a sum of DOUBLE that goes on, a window), and where merges are noted, it has the
+   merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from weir.events.types import type_name
+from weir.events.user_copies import copier
+from weir.handlers.api.app import App
+from weir.handlers.runs.hidden_state import KeptObjects
+from weir.handlers.runs.live_handles import ParamPlace, bound, param_places
+from weir.handlers.runs.running_event import event_class
+from weir.plan.states import (
+    MERGE_TRAITS,
+    AccessMethod,
+    Accessors,
+    CellFailure,
+    EffectRows,
+    MergeKind,
+    RowCursor,
+    RowRun,
+    RowRunner,
+    UnplannedAccess,
+)
+
+ReadUse: TypeAlias = Literal["live", "answered", "recorded", "asked", "later", "refused"]
+MergeUse: TypeAlias = Literal["live", "noted", "asked", "ignored", "refused"]
+
+
+# --- what is planned ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StateUse:
+    """A `StateUse` says what a handler's reads and merges of a state do in a run."""
+
+    state: str
+    reads: ReadUse = "refused"
+    merges: MergeUse = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRead:
+    """An `AnsweredRead` has the columns with the key and the answer of a read. Where it defers,
+    None is a sum beyond its type."""
+
+    state: str
+    keys: tuple[str, ...]
+    answer: str
+    defers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedHandler:
+    """A `PlannedHandler` is a handler as it runs on the rows of a port.
+
+    `recorded` are the columns with the answers of an earlier run, by state.
+    """
+
+    name: str
+    uses: tuple[StateUse, ...]
+    answers: tuple[AnsweredRead, ...] = ()
+    recorded: tuple[tuple[str, str], ...] = ()
+    is_last: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerPort:
+    """A `HandlerPort` has the handlers for the events of one type, in order.
+
+    `columns` are all that its rows have; the first ones, so many as `event_columns` says, are the
+    event's. Where it does not give out, its handlers run for the cells' sake only.
+    """
+
+    event: str
+    columns: tuple[str, ...]
+    event_columns: int
+    handlers: tuple[PlannedHandler, ...]
+    gives_out: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EmitEffect:
+    """An `EmitEffect` has the rows that a handler emits under a name."""
+
+    event: str
+    handler: str
+    name: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeEffect:
+    """A `MergeEffect` has a handler's merges into a state: the key, then what `form` says: the
+    `value` after the merge, or the `merge` itself, or for a `sum` what is added (else the value).
+
+    `kinds` are those that were planned, where merges are given out (`merge_label`).
+    """
+
+    event: str
+    handler: str
+    state: str
+    form: Literal["value", "sum", "merge"]
+    kinds: tuple[str, ...]
+    of_list: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEffect:
+    """A `KeyEffect` has a part of the key that a handler asks for: of one of these states."""
+
+    event: str
+    handler: str
+    states: frozenset[str]
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEffect:
+    """A `RecordEffect` has the answers that a handler's reads of a live state got."""
+
+    event: str
+    handler: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeverEffect:
+    """A `NeverEffect` is never given out: a handler that emits nothing runs for its sake."""
+
+    event: str
+    handler: str
+
+
+Effect: TypeAlias = EmitEffect | MergeEffect | KeyEffect | RecordEffect | NeverEffect
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerRun:
+    """A `HandlerRun` runs handlers in a row scan. `live` are the states of the scan, in its order;
+    `keys` are the columns, by port, that hold the key which its rows are split by."""
+
+    app: App
+    params: tuple[tuple[str, object], ...]
+    live: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    ports: tuple[HandlerPort, ...]
+    effects: tuple[Effect, ...]
+
+    def __call__(
+        self,
+        accessors: Sequence[Accessors],
+        cursor: RowCursor,
+        effects: Sequence[EffectRows],
+    ) -> RowRunner:
+        return _Runner(self, accessors, cursor, effects)
+
+
+# --- running -----------------------------------------------------------------------------------
+
+
+class _RunEnds(BaseException):
+    """Ends a run of a handler at a read that has no answer yet."""
+
+
+@dataclass(slots=True)
+class _RunState:
+    """A `_RunState` is where a run is."""
+
+    place: _Place
+    values: tuple[Any, ...] = ()
+    """The row."""
+    key: tuple[Any, ...] | None = None
+    """What it asked for."""
+    is_stopped: bool = False
+    next_answers: dict[str, int] = field(default_factory=dict)
+    """How many recorded answers it was given, by state."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A `_Place` is a handler at a port, with what its accesses do."""
+
+    handler: str
+    methods: dict[str, dict[str, AccessMethod]]
+    """By state and name."""
+    emits: dict[str, tuple[EmitEffect, AccessMethod]]
+    """By name: the effect, and what adds a row to it."""
+    emits_now: bool = True
+    is_serial: bool = False
+
+
+class _Runner:
+    """A `_Runner` calls the handlers of a `HandlerRun` (see `RowRunner`)."""
+
+    def __init__(
+        self,
+        run: HandlerRun,
+        accessors: Sequence[Accessors],
+        cursor: RowCursor,
+        effects: Sequence[EffectRows],
+    ) -> None:
+        self.app, self.cursor = run.app, cursor
+        self._run = run
+        self._live = dict(zip(run.live, accessors, strict=True))
+        self._effects = list(zip(run.effects, effects, strict=True))
+        self._puts = {id(rows): _putter(effect, rows, cursor) for effect, rows in self._effects}
+        self._params = dict(run.params)
+        self.stops = any(not h.is_last for port in run.ports for h in port.handlers)
+        """Whether some handler may end before its last access."""
+        self._param_places: tuple[ParamPlace, ...] | None = None
+        self._kept: KeptObjects | None = None
+        self.here = _RunState(_Place("", {}, {}))
+        self._places = [
+            [_place(self, port, handler) for handler in port.handlers] for port in run.ports
+        ]
+        self.place_count = sum(map(len, self._places))
+        self.here.place = self._places[0][0]
+        self._methods = self._bound_methods()
+        codes = [
+            [
+                _row_code(self, run.keys[n], port, handler, place)
+                for handler, place in zip(port.handlers, places, strict=True)
+            ]
+            for n, (port, places) in enumerate(zip(run.ports, self._places, strict=True))
+        ]
+        self.runs: list[list[RowRun]] = [[code.run() for code in of_port] for of_port in codes]
+        self.loop = _loop(codes[0], self.runs[0], cursor)
+
+    def bound(self) -> AbstractContextManager[None]:
+        if self._param_places is None:
+            self._param_places = param_places(self.app)
+            self._kept = KeptObjects(*self._functions())
+        elif self._kept is not None:
+            self._kept.look()
+        return bound(self.app, self._methods, self._emit, self._params, self._param_places)
+
+    def check(self) -> None:
+        if self._kept is not None:
+            self._kept.check()
+
+    def _functions(self) -> list[object]:
+        names = {handler.name for port in self._run.ports for handler in port.handlers}
+        return [self.app.handlers[name].function for name in sorted(names)]
+
+    def _bound_methods(self) -> dict[str, dict[str, AccessMethod]]:
+        """Return the methods of all states: those that all places share, or what looks them up."""
+        places = [place for of_port in self._places for place in of_port]
+        methods: dict[str, dict[str, AccessMethod]] = {}
+        for state in self.app.states:
+            methods[state] = {}
+            for name in ("get", *(traits.method for traits in MERGE_TRAITS.values())):
+                mine = [place.methods[state][name] for place in places]
+                shared = all(method is mine[0] for method in mine)
+                methods[state][name] = mine[0] if shared else self._looked_up(state, name)
+        return methods
+
+    def _looked_up(self, state: str, name: str) -> AccessMethod:
+        here = self.here
+
+        def method(*args: Any, **keywords: Any) -> Any:
+            return here.place.methods[state][name](*args, **keywords)
+
+        return method
+
+    def _emit(self, name: str, /, **fields: Any) -> None:
+        """Take what a handler emits."""
+        here, cursor = self.here, self.cursor
+        if here.is_stopped:
+            raise _RunEnds
+        if not cursor.is_active or cursor.merging:
+            raise self.failed("emits inside of a merge function", "emit before or after the merge")
+        if not here.place.emits_now:
+            return
+        planned = here.place.emits.get(name)
+        if planned is None:
+            raise self.unplanned(f"emits {name!r}")
+        effect, put = planned
+        if len(fields) != len(effect.columns):
+            raise cursor.failed(_other_fields(effect, fields))
+        try:
+            values = [fields[column] for column in effect.columns]
+        except KeyError:
+            raise cursor.failed(_other_fields(effect, fields)) from None
+        put(*values)
+
+    def putter(self, rows: EffectRows) -> AccessMethod:
+        """Return what adds an entry to an effect: a value for each of its columns."""
+        return self._puts[id(rows)]
+
+    def effects_of(
+        self, port: HandlerPort, handler: PlannedHandler
+    ) -> list[tuple[Effect, EffectRows]]:
+        mine = (port.event, handler.name)
+        return [(e, rows) for e, rows in self._effects if (e.event, e.handler) == mine]
+
+    def live_methods(self, state: str) -> Accessors:
+        return self._live[state]
+
+    def unplanned(self, what: str) -> CellFailure:
+        place = self.here.place
+        hint = (
+            "its text does not name that: call the state by its name, or hand it over"
+            if place.is_serial
+            else f"app.serial({place.handler}) runs it with all its states at hand"
+        )
+        return self.failed(
+            f"{what} in a way that was not found when the app was planned",
+            f"{hint}; if the handler does not do the same each time it runs, make it so",
+        )
+
+    def failed(self, what: str, hint: str) -> CellFailure:
+        why = f"{self.here.place.handler} {what}; {hint}"
+        return self.cursor.failed(UnplannedAccess(why))
+
+
+# --- what accesses do --------------------------------------------------------------------------
+
+
+def _place(runner: _Runner, port: HandlerPort, handler: PlannedHandler) -> _Place:
+    uses = {use.state: use for use in handler.uses}
+    effects = runner.effects_of(port, handler)
+    places = {name: 2 + n for n, name in enumerate(port.columns)}
+    methods = {}
+    for state in runner.app.states:
+        use = uses.get(state, StateUse(state))
+        if use.merges == "noted" and not port.gives_out:
+            use = replace(use, merges="ignored")
+        methods[state] = {"get": _read(runner, use, handler, places, effects)}
+        for kind, traits in MERGE_TRAITS.items():
+            methods[state][traits.method] = _merge(runner, use, kind, effects)
+    emits = {e.name: (e, runner.putter(r)) for e, r in effects if isinstance(e, EmitEffect)}
+    return _Place(
+        handler.name,
+        methods,
+        emits,
+        handler.is_last and port.gives_out,
+        runner.app.serial_group(handler.name) is not None,
+    )
+
+
+def _read(
+    runner: _Runner,
+    use: StateUse,
+    handler: PlannedHandler,
+    places: Mapping[str, int],
+    effects: Sequence[tuple[Effect, EffectRows]],
+) -> AccessMethod:
+    here, state = runner.here, use.state
+    copy = copier(runner.app.states[state].type)
+    slots = [
+        (*(places[key] for key in read.keys), places[read.answer])
+        for read in handler.answers
+        if read.state == state
+    ]
+    match use.reads:
+        case "live":
+            live = runner.live_methods(state)["get"]
+            record = next((rows for e, rows in effects if _records(e, state)), None)
+            return live if record is None else _recording(runner, live, record)
+        case "recorded":
+            column = next(places[name] for of, name in handler.recorded if of == state)
+            return _recorded(runner, state, column, copy)
+    asks = use.reads == "asked"
+    stops = asks or use.reads == "later"
+    defers = any(read.defers for read in handler.answers if read.state == state)
+
+    dtype = type_name(runner.app.states[state].type)
+    beyond = f"overflow: reading state {state} gives a value beyond {dtype}"
+
+    def get(key: Any) -> Any:
+        if here.is_stopped:
+            raise _RunEnds
+        values = here.values
+        parts = key if type(key) is tuple else (key,)
+        for *at, answer in slots:
+            if _same_key(parts, values, at):
+                value = values[answer]
+                if defers and value is None:
+                    raise runner.cursor.failed(CellFailure(beyond))
+                return value if copy is None else copy(value)
+        if not stops:
+            raise runner.unplanned(f"reads {state} with the key {key!r}")
+        raise _stopped(here, parts if asks else None)
+
+    if not slots or len(slots[0]) != 2:
+        return get
+    first, first_answer = slots[0]
+
+    def get_first(key: Any) -> Any:
+        # Rows have the very objects that events have: most keys are the same, not just equal.
+        if key is not here.values[first] or here.is_stopped:
+            return get(key)
+        value = here.values[first_answer]
+        if value is None and defers:
+            return get(key)
+        return value if copy is None else copy(value)
+
+    return get_first
+
+
+def _records(effect: Effect, state: str) -> bool:
+    return isinstance(effect, RecordEffect) and effect.state == state
+
+
+def _stopped(here: _RunState, key: tuple[Any, ...] | None) -> _RunEnds:
+    """End the run of a handler; whatever it does from now on, nothing counts."""
+    here.is_stopped, here.key = True, key
+    return _RunEnds()
+
+
+def _recording(runner: _Runner, get: AccessMethod, record: EffectRows) -> AccessMethod:
+    here, put = runner.here, runner.putter(record)
+
+    def get_and_record(key: Any) -> Any:
+        if here.is_stopped:
+            raise _RunEnds
+        value = get(key)
+        put(value)
+        return value
+
+    return get_and_record
+
+
+def _recorded(runner: _Runner, state: str, column: int, copy: AccessMethod | None) -> AccessMethod:
+    here = runner.here
+
+    def get(key: Any) -> Any:
+        number = here.next_answers.get(state, 0)
+        here.next_answers[state] = number + 1
+        answers = here.values[column]
+        if number >= len(answers):
+            raise runner.unplanned(f"reads {state} more often than before")
+        value = answers[number]
+        return value if copy is None else copy(value)
+
+    return get
+
+
+def _merge(
+    runner: _Runner,
+    use: StateUse,
+    kind: MergeKind,
+    effects: Sequence[tuple[Effect, EffectRows]],
+) -> AccessMethod:
+    here, cursor, state = runner.here, runner.cursor, use.state
+    told = [(e, rows) for e, rows in effects if isinstance(e, MergeEffect) and e.state == state]
+    method = MERGE_TRAITS[kind].method
+    if use.merges == "live":
+        merge = runner.live_methods(state)[method]
+        return _done_and_noted(runner, merge, *told[0], kind) if told else merge
+
+    def merge_elsewhere(key: Any, *args: Any) -> None:
+        if here.is_stopped:
+            raise _RunEnds
+        if cursor.merging:
+            raise runner.failed(
+                f"merges into {state} inside of a merge function of {cursor.merging}",
+                "merge it before or after",
+            )
+        match use.merges:
+            case "ignored":
+                return
+            case "asked":
+                raise _stopped(here, key if type(key) is tuple else (key,))
+        if not told:
+            raise runner.unplanned(f"merges into {state}")
+        _note(runner, *told[0], key, kind, args)
+
+    if use.merges == "noted" and told:
+        quick = _noted_at_once(runner, *told[0], kind, merge_elsewhere)
+        if quick is not None:
+            return quick
+    return _with_names(merge_elsewhere, kind)
+
+
+def _noted_at_once(
+    runner: _Runner, effect: MergeEffect, rows: EffectRows, kind: MergeKind, other: AccessMethod
+) -> AccessMethod | None:
+    """Write a merge of one value by a key of one part that is noted as it is, without the checks
+    that cannot fail; what needs them goes to `other`."""
+    traits = MERGE_TRAITS[kind]
+    label = merge_label(kind)
+    if traits.takes != ("x",) or effect.form != "merge" or label not in effect.kinds:
+        return None
+    if len(rows.columns) != 3 + effect.of_list:  # the key has more parts
+        return None
+    value = "None, x" if traits.of_elements else "x, None" if effect.of_list else "x"
+    lines = [
+        "if type(key) is tuple or here.is_stopped or cursor.merging: return other(key, x)",
+        f"put(key, {label!r}, {value})",
+    ]
+    names: dict[str, object] = {
+        "here": runner.here, "cursor": runner.cursor, "other": other, "put": runner.putter(rows),
+    }  # fmt: skip
+    return _compiled("merge", "key, x", lines, names)  # type: ignore[no-any-return]
+
+
+def _done_and_noted(
+    runner: _Runner, merge: AccessMethod, effect: MergeEffect, rows: EffectRows, kind: MergeKind
+) -> AccessMethod:
+    """Return a merge into a live state that others must know of."""
+    get = runner.live_methods(effect.state)["get"]
+
+    def merge_and_note(key: Any, *args: Any) -> None:
+        merge(key, *args)
+        if effect.form == "value" or (effect.form == "sum" and kind == "call"):
+            _note(runner, effect, rows, key, "set", (get(key),))
+        else:
+            _note(runner, effect, rows, key, kind, args)
+
+    return _with_names(merge_and_note, kind)
+
+
+def _note(
+    runner: _Runner,
+    effect: MergeEffect,
+    rows: EffectRows,
+    key: Any,
+    kind: MergeKind,
+    args: tuple[Any, ...],
+) -> None:
+    label = merge_label(kind, args[1] if MERGE_TRAITS[kind].has_k else 0)
+    if effect.form != "value" and label not in effect.kinds:
+        raise runner.unplanned(f"merges into {effect.state} by {_shown(kind, args)}")
+    parts = key if type(key) is tuple else (key,)
+    of_element = MERGE_TRAITS[kind].of_elements
+    values = [*parts] if effect.form == "value" else [*parts, label]
+    values.append(None if of_element else args[0])
+    if effect.of_list and effect.form != "value":
+        values.append(args[0] if of_element else None)
+    if len(values) != len(rows.columns):
+        wanted = len(rows.columns) - len(values) + len(parts)
+        why = f"a key of {effect.state} has {wanted} parts, not {len(parts)}"
+        raise runner.cursor.failed(CellFailure(why))
+    runner.putter(rows)(*values)
+
+
+def _putter(effect: Effect, rows: EffectRows, cursor: RowCursor) -> AccessMethod:
+    """Write what adds an entry to an effect, for the types of its columns."""
+    args = [f"v{n}" for n in range(len(rows.columns))]
+
+    def misfit(failure: CellFailure, number: int) -> CellFailure:
+        why = f"{_part_of(effect, number, len(args))} must be {failure}"
+        return cursor.failed(CellFailure(why))
+
+    names: dict[str, object] = {
+        "cursor": cursor, "CellFailure": CellFailure, "add_row": rows.rows.append,
+        "misfit": misfit,
+    }  # fmt: skip
+    kinds = rows.kinds or (None,) * len(args)
+    lines = ["try:"]
+    for n, (arg, kind) in enumerate(zip(args, kinds, strict=True)):
+        names[f"settle{n}"], names[f"add{n}"] = rows.settle[n], rows.columns[n].append
+        lines.append(f"    {_unless_plain(arg, kind)}at = {n}; {arg} = settle{n}({arg})")
+    lines += ["except CellFailure as failure:", "    raise misfit(failure, at) from None"]
+    lines.append("add_row(cursor.row)")
+    lines += [f"add{n}({arg})" for n, arg in enumerate(args)]
+    return _compiled("put", ", ".join(args), lines, names)  # type: ignore[no-any-return]
+
+
+def _unless_plain(name: str, kind: type | None) -> str:
+    """Write the condition under which a value must be settled."""
+    if kind is None:
+        return ""
+    looks = f"type({name}) is {kind.__name__}"
+    if kind is int:
+        looks += f" and {-(1 << 63)} <= {name} < {1 << 63}"
+    elif kind is str:
+        looks += f" and {name}.isascii()"
+    return f"if not ({looks}): "
+
+
+def merge_label(kind: MergeKind, k: int = 0) -> str:
+    """Return what tells merges apart that are given out: the kind, of `top_k` with its k."""
+    return f"{kind} {k}" if MERGE_TRAITS[kind].has_k else kind
+
+
+def _shown(kind: MergeKind, args: tuple[Any, ...]) -> str:
+    if kind == "call":
+        return "a function"
+    return f"top_k with k = {args[1]!r}" if MERGE_TRAITS[kind].has_k else kind
+
+
+def _with_names(merge: AccessMethod, kind: MergeKind) -> AccessMethod:
+    """Let a merge be called with the names that `weir.State` declares."""
+    match MERGE_TRAITS[kind].takes:
+        case ("function",):
+            return lambda key, function: merge(key, function)
+        case ("x", "k"):
+            return lambda key, x, k: merge(key, x, k)
+    return lambda key, x: merge(key, x)
+
+
+def _same_key(parts: tuple[Any, ...], values: tuple[Any, ...], at: Sequence[int]) -> bool:
+    """Tell whether a key is that which these columns hold."""
+    if len(parts) != len(at):
+        return False
+    for part, n in zip(parts, at, strict=True):
+        if part is not values[n] and not _are_equal(part, values[n]):
+            return False
+    return True
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, bool | int | float) and isinstance(other, bool | int | float):
+        return one == other or (one != one and other != other)
+    return isinstance(one, type(other)) and bool(one == other)
+
+
+def _part_of(effect: Effect, number: int, count: int) -> str:
+    """Say what one of the values of an entry is."""
+    match effect:
+        case EmitEffect():
+            return f"`{effect.columns[number]}` of what is emitted as `{effect.name}`"
+        case KeyEffect():
+            return f"a key of {' and '.join(sorted(effect.states))}"
+        case MergeEffect():
+            after = 1 if effect.form == "value" else 2 + effect.of_list
+            is_key = number < count - after
+            return f"a key of {effect.state}" if is_key else f"what is merged into {effect.state}"
+        case RecordEffect():
+            return f"state {effect.state}"
+        case NeverEffect():
+            raise AssertionError("nothing is ever given out for it")
+
+
+def _other_fields(effect: EmitEffect, fields: Mapping[str, object]) -> UnplannedAccess:
+    for column in fields:
+        if column not in effect.columns:
+            return UnplannedAccess(
+                f"`{effect.name}` has no column `{column}`; it has {', '.join(effect.columns)}"
+            )
+    missing = next(column for column in effect.columns if column not in fields)
+    return UnplannedAccess(
+        f"this emit of `{effect.name}` has no `{missing}`; write {missing}=None where there is none"
+    )
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _RowCode:
+    """A `_RowCode` is what is done for a row at one place, as text: only what it needs."""
+
+    lines: tuple[str, ...]
+    names: dict[str, object]
+
+    def run(self) -> RowRun:
+        run: RowRun = _compiled("run", "values", self.lines, self.names)
+        return run
+
+
+def _row_code(
+    runner: _Runner,
+    keys: Sequence[str],
+    port: HandlerPort,
+    handler: PlannedHandler,
+    place: _Place,
+) -> _RowCode:
+    app, places = runner.app, {name: 2 + n for n, name in enumerate(port.columns)}
+    event_columns = port.columns[: port.event_columns]
+    types = dict(app.event_types[port.event].columns)
+    nested = {places[c]: copy for c in event_columns if (copy := copier(types[c])) is not None}
+    names: dict[str, object] = {
+        "cursor": runner.cursor,
+        "here": runner.here,
+        "place": place,
+        "handler": app.handlers[handler.name].function,
+        "made": event_class(port.event, event_columns),
+        "fresh": _fresh(nested, 2 + port.event_columns),
+        "Stop": _RunEnds,
+    }
+    lines = ["cursor.now = values[0]"]
+    if runner.place_count > 1:
+        lines.append("here.place = place")
+    if keys:
+        parts = ", ".join(f"values[{places[key]}]" for key in keys)
+        lines.append(f"cursor.key = {parts}" if len(keys) == 1 else f"cursor.key = ({parts})")
+    if handler.answers or handler.recorded:
+        lines.append("here.values = values")
+    if handler.recorded:
+        lines.append("here.next_answers.clear()")
+    if runner.stops:
+        lines.append("here.is_stopped = False; here.key = None")
+    width = 2 + port.event_columns
+    row = "values" if len(port.columns) == port.event_columns else f"values[:{width}]"
+    event = "made(fresh(values))" if nested else f"made({row})"
+    if handler.is_last:
+        lines.append(f"handler({event})")
+    else:
+        lines += [
+            "try:",
+            f"    handler({event})",
+            "except Stop:",
+            "    pass",
+            "except BaseException:",
+            "    if not here.is_stopped: raise",
+        ]
+    lines.append("if cursor.failure is not None: raise cursor.failure")
+    lines += _given_out(runner, port, handler, names)
+    return _RowCode(tuple(lines), names)
+
+
+def _given_out(
+    runner: _Runner, port: HandlerPort, handler: PlannedHandler, names: dict[str, object]
+) -> list[str]:
+    """Write what is given out after a run that is not the last."""
+    lines = []
+    for number, (effect, rows) in enumerate(runner.effects_of(port, handler)):
+        names[f"put{number}"] = runner.putter(rows)
+        if isinstance(effect, KeyEffect):
+            lines.append(f"if here.key is not None: put{number}(here.key[{effect.part}])")
+    return lines
+
+
+def _loop(
+    codes: Sequence[_RowCode], runs: Sequence[RowRun], cursor: RowCursor
+) -> Callable[[Iterable[tuple[Any, ...]]], None]:
+    """Return what runs many rows at all places of a port."""
+    if len(codes) == 1:
+        lines = ["for cursor.row, values in enumerate(rows):"]
+        lines += [f"    {line}" for line in codes[0].lines]
+        loop: Callable[[Iterable[tuple[Any, ...]]], None]
+        loop = _compiled("loop", "rows", lines, codes[0].names)
+        return loop
+
+    def loop_over(rows: Iterable[tuple[Any, ...]]) -> None:
+        for cursor.row, values in enumerate(rows):
+            for run in runs:
+                run(values)
+
+    return loop_over
+
+
+def _compiled(name: str, argument: str, lines: Sequence[str], names: dict[str, object]) -> Any:
+    text = "\n".join((f"def {name}({argument}):", *(f"    {line}" for line in lines)))
+    exec(compile(text, __file__, "exec"), names)  # its frames are Weir's own
+    return names[name]
+
+
+def _fresh(
+    nested: Mapping[int, Callable[[Any], Any]], width: int
+) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Return what gives an event's values with copies of those that can change."""
+
+    def fresh(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(nested[n](v) if n in nested else v for n, v in enumerate(values[:width]))
+
+    return fresh

@@ -1,0 +1,163 @@
+"""What handlers can reach and is not their own must stay as it is.
+
+A handler that remembers something in a global, a closure, an attribute or a default would answer by
+what ran before it in its process: by partitions, batches and restarts. What is seen in the text is
+refused before the run (`code_reach.py`, `outside_changes.py`); the rest is found here: what
+handlers reach is written down before their first event, and compared now and then, and when a run
+ends.
+
+Not looked at: caches (`functools.lru_cache`, `cached_property`, those of enums and of
+`singledispatch`), whose contents follow from their arguments; what cannot be pickled; the middle of
+tables with more than `LARGE` entries.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import io
+import pickle
+import weakref
+from collections.abc import Iterator
+from hashlib import blake2b
+from types import FunctionType, ModuleType
+from typing import Any
+
+from weir.errors import RunError
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import EventType, State
+from weir.handlers.api.parameters import AppParam
+from weir.handlers.reach.object_contents import is_users, is_users_class
+from weir.handlers.reach.reachable_objects import named_globals, reachable
+
+LARGE = 100_000
+"""Entries of a container from which on only its ends are compared."""
+_ENDS = 100
+_OPAQUE = (FunctionType, ModuleType, type, App, State, EventType, AppParam, weakref.ref)
+
+
+class KeptObjects:
+    """`KeptObjects` are what the handlers of an app reach; `check` finds whether it has changed."""
+
+    def __init__(self, *functions: object) -> None:
+        self._functions = functions
+        self._before = self._fingerprints()
+        self._looks = 0
+        self._next = 1
+
+    def look(self) -> None:
+        """Check after the first, second, fourth, eighth … time that this is called."""
+        self._looks += 1
+        if self._looks == self._next:
+            self._next *= 2
+            self.check()
+
+    def check(self) -> None:
+        """Raise RunError if something has changed that is not the handlers' own."""
+        now = self._fingerprints()
+        for name, fingerprint in now.items():
+            if self._before.get(name, fingerprint) != fingerprint:
+                raise RunError(
+                    f"a handler has changed {name}, which lives outside of it: what comes after "
+                    "would depend on partitions and restarts. What a handler remembers lies in "
+                    "states: app.state(…)"
+                )
+
+    def _fingerprints(self) -> dict[str, bytes]:
+        return {name: _fingerprint(value) for name, value in _kept(*self._functions)}
+
+
+def _kept(*functions: object) -> Iterator[tuple[str, object]]:
+    """Return what functions keep, each thing with words for it."""
+    for thing in reachable(*functions):
+        if isinstance(thing, FunctionType):
+            where = f"of `{thing.__qualname__}`"
+            if is_users(thing):
+                for name, value in named_globals(thing):
+                    yield f"the global `{name}`", value
+                for number, default in enumerate(thing.__defaults__ or ()):
+                    yield f"the default argument {number + 1} {where}", default
+                for name, default in (thing.__kwdefaults__ or {}).items():
+                    yield f"the default argument `{name}` {where}", default
+                for name, cell in zip(
+                    thing.__code__.co_freevars, thing.__closure__ or (), strict=True
+                ):
+                    try:
+                        yield (
+                            f"the variable `{name}` around `{thing.__qualname__}`",
+                            cell.cell_contents,
+                        )
+                    except ValueError:  # nothing was assigned yet
+                        continue
+                for name, value in thing.__dict__.items():
+                    yield f"the attribute `{name}` {where}", value
+        elif isinstance(thing, type) and is_users_class(thing) and not issubclass(thing, enum.Enum):
+            for name, value in vars(thing).items():
+                if not name.startswith("__"):
+                    yield f"the attribute `{name}` of the class `{thing.__qualname__}`", value
+
+
+def _fingerprint(value: object) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        _Kept(buffer, protocol=5).dump(value)
+    except RecursionError:
+        return b"too deep"
+    return blake2b(buffer.getbuffer(), digest_size=16).digest()
+
+
+class _Kept(pickle.Pickler):
+    """Writes what is held by an object; what is not data is written by its identity."""
+
+    def persistent_id(self, obj: Any) -> object:
+        # Called for every object: what has no content of its own is told by its address.
+        kind = type(obj)
+        if kind in _PLAIN or kind is functools.partial:  # which holds its arguments
+            return None
+        if isinstance(obj, _OPAQUE) or kind.__module__ in ("weakref", "_weakref", "functools"):
+            return id(obj)
+        if kind in (dict, list, set, frozenset, tuple) and len(obj) > LARGE:
+            return _ends(obj)
+        return None
+
+    def reducer_override(self, obj: Any) -> Any:
+        kind: Any = type(obj)
+        cached = _cached_names(kind)
+        held = getattr(obj, "__dict__", None)
+        if cached and isinstance(held, dict):
+            kept = {name: value for name, value in held.items() if name not in cached}
+            return _told, (id(kind), kept)
+        try:
+            return obj.__reduce_ex__(5)
+        except Exception:  # it cannot be pickled: a lock, a match, what the user's class says
+            return _told, (id(obj),)
+
+
+_PLAIN = frozenset((int, float, str, bytes, bool, type(None)))
+
+
+def _told(*parts: object) -> None:
+    """Stand for an object: what is written is never read."""
+
+
+def _ends(container: Any) -> tuple[int, int, str]:
+    """Tell a large container by its length and its ends."""
+    if isinstance(container, dict):
+        items = list(container.items())
+        ends = [*items[:_ENDS], *items[-_ENDS:]]
+    elif isinstance(container, list | tuple):
+        ends = [*container[:_ENDS], *container[-_ENDS:]]
+    else:
+        ends = []
+    return id(container), len(container), repr(ends)
+
+
+@functools.lru_cache(maxsize=1000)
+def _cached_names(kind: Any) -> frozenset[str]:
+    """Return the names under which objects of a class keep what is computed once."""
+    return frozenset(
+        name
+        for base in kind.__mro__
+        for name, part in vars(base).items()
+        if isinstance(part, functools.cached_property)
+    )

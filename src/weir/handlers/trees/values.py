@@ -1,0 +1,332 @@
+"""A handler's values are trees: what an expression of the handler's source computes from.
+
+Analysis (`analysis.py`) makes them by running a handler's source symbolically: local variables,
+helpers and branches are gone, only the event, the answers of reads, constants and Python's own
+operations are left. `column_values.py` turns a tree into a column expression, or into a function
+that is called row by row; both have the meaning that CPython gives to the source.
+
+Contract
+1. Trees are immutable, hashable values; equality ignores `line`. Constants are equal only where
+   nothing tells them apart: 1, 1.0 and True are three, 0.0 and -0.0 are two. (A value that cannot
+   be hashed is compared by identity.) Parts are shared, and a tree that is written out may be very
+   much larger than what it is made of: who walks one visits a shared part once. Hashes are kept,
+   and trees that were found equal are one for the next comparison.
+2. A tree has no effects. Evaluating it may raise; it is evaluated only where its guard holds.
+3. `Op.name` is one of the names below; the arguments are evaluated from left to right, those of
+   `and`, `or`, `if` only as far as Python does.
+
+    add sub mul truediv floordiv mod pow            a, b     Python's binary operators
+    bitand bitor bitxor lshift rshift
+    neg pos invert not                              a
+    eq ne lt le gt ge is isnot in notin             a, b     one comparison (`and` for chains)
+    and or                                          a, b …   Python's: the value of an operand
+    if                                              condition, then, otherwise
+    tuple list set                                  a …
+    dict                                            k, v, k, v …
+    item                                            a, index
+    slice                                           a, start, stop, step (Const(None) if missing)
+    format                                          a, Const(conversion), Const(spec): a part of one
+    join                                            a …      an f-string: str parts put together
+    checked                                         a        True; a is computed for its failure
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tree:
+    """A `Tree` is a node of a tree; `line` is where it stands in the source."""
+
+    line: int = field(default=0, compare=False, repr=False)
+    _hash: int | None = field(default=None, init=False, compare=False, repr=False)
+    _twin: Tree | None = field(default=None, init=False, compare=False, repr=False)
+    """An equal tree, which stands for this one in comparisons."""
+
+    def parts(self) -> tuple[object, ...]:
+        """Return what two trees of one class are compared by."""
+        return tuple(getattr(self, f.name) for f in fields(self) if f.compare)
+
+    def own(self) -> tuple[object, ...]:
+        """Return what a node is, apart from its children."""
+        return self.parts()
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            for part in bottom_up(self):  # which are then one step each, however deep it is
+                if part._hash is None:
+                    told = hash((type(part).__name__, *part.parts()))
+                    object.__setattr__(part, "_hash", told)
+        assert self._hash is not None
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return _are_equal(self, other) if isinstance(other, Tree) else NotImplemented
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # As a list of its parts: pickle, too, has only so much stack. Hashes are not in it, as they
+        # differ from process to process.
+        numbers: dict[int, int] = {}
+        listed = []
+        for part in bottom_up(self):
+            numbers[id(part)] = len(numbers)
+            below = [numbers[id(child)] for child in children(part)]
+            listed.append((type(part), part.line, part.named(), below))
+        return _remade, (listed,)
+
+    def named(self) -> dict[str, Any]:
+        """Return the fields that hold no trees."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
+
+    @classmethod
+    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+        """Return a node of its children and its other fields."""
+        return cls(**named)
+
+
+def _standing_for(tree: Tree) -> Tree:
+    while tree._twin is not None:
+        tree = tree._twin
+    return tree
+
+
+def _are_equal(one: Tree, other: Tree) -> bool:
+    stack, pairs = [(one, other)], set()
+    found: list[tuple[Tree, Tree]] = []
+    while stack:
+        a, b = map(_standing_for, stack.pop())
+        if a is b or (id(a), id(b)) in pairs:
+            continue
+        if type(a) is not type(b) or hash(a) != hash(b) or a.own() != b.own():
+            return False
+        pairs.add((id(a), id(b)))
+        found.append((a, b))
+        stack.extend(zip(children(a), children(b), strict=True))
+    for a, b in found:
+        a, b = _standing_for(a), _standing_for(b)
+        if a is not b:
+            object.__setattr__(a, "_twin", b)
+    return True
+
+
+def _remade(listed: list[tuple[type[Tree], int, dict[str, Any], list[int]]]) -> Tree:
+    made: list[Tree] = []
+    for kind, line, named, numbers in listed:
+        made.append(kind.made([made[n] for n in numbers], line=line, **named))
+    return made[-1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field(Tree):
+    """A `Field` is `e.name`: a column of the event."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instant(Tree):
+    """An `Instant` is `e.vs` or `e.ve`, in ticks; `e.ve` of an open event is None."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadValue(Tree):
+    """A `ReadValue` is what a read gives; `order` is the number of its `GetAccess`."""
+
+    order: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Element(Tree):
+    """An `Element` is the loop's variable in `for x in …`; `block` is the number of the loop."""
+
+    block: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opaque(Tree):
+    """An `Opaque` is a value that only CPython can compute, by running the handler.
+
+    Each has a number of its own, counted through the handler: those that are made within a loop
+    have numbers from the loop's first on. `type` is that of a column that takes the value, if it is
+    known; `is_exact` tells whether the value has that type wherever it is computed (None aside).
+    """
+
+    number: int
+    type: pa.DataType | None = field(default=None, compare=False)
+    is_exact: bool = field(default=True, compare=False)
+
+    def named(self) -> dict[str, Any]:
+        return {"number": self.number, "type": self.type, "is_exact": self.is_exact}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Old(Tree):
+    """An `Old` is the argument of a merge's function: the cell's value before the merge."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const(Tree):
+    """A `Const` is a constant of the source, a parameter's value, or an immutable global."""
+
+    value: object
+
+    def parts(self) -> tuple[object, ...]:
+        return _told(self.value)
+
+
+def _told(value: object) -> tuple[object, ...]:
+    """Return what two constants are compared by: Python says that True == 1 == 1.0."""
+    match value:
+        case float():
+            return float, value.hex()
+        case complex():
+            return complex, repr(value)
+        case tuple():
+            return tuple, *map(_told, value)
+        case frozenset():
+            return frozenset, frozenset(map(_told, value))
+    try:
+        hash(value)
+    except TypeError:
+        return type(value), "at", id(value)
+    return type(value), value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op(Tree):
+    """An `Op` is one of Python's own operations (the names are at the head of this module)."""
+
+    name: str
+    args: tuple[Tree, ...]
+
+    def own(self) -> tuple[object, ...]:
+        return self.name, len(self.args)
+
+    def named(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    @classmethod
+    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+        return cls(args=tuple(below), **named)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribute(Tree):
+    """An `Attribute` is `a.name` of a value that is not the event: a struct's field, `x.real` …"""
+
+    of: Tree
+    name: str
+
+    def own(self) -> tuple[object, ...]:
+        return (self.name,)
+
+    def named(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    @classmethod
+    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+        return cls(of=below[0], **named)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Method(Tree):
+    """A `Method` is a call `a.name(…)` of a method of a str, list, dict, tuple, int … value."""
+
+    of: Tree
+    name: str
+    args: tuple[Tree, ...]
+    keywords: tuple[tuple[str, Tree], ...] = ()
+
+    def own(self) -> tuple[object, ...]:
+        return self.name, len(self.args), tuple(name for name, _ in self.keywords)
+
+    def named(self) -> dict[str, Any]:
+        return {"name": self.name, "keywords": tuple(name for name, _ in self.keywords)}
+
+    @classmethod
+    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+        args, keywords = _called_with(below[1:], named.pop("keywords"))
+        return cls(of=below[0], args=args, keywords=keywords, **named)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Python(Tree):
+    """A `Python` is a call of a function: a built-in (`len`), one of the library (`re.search`,
+    `math.log`), a `@weir.udf`, or the user's own that analysis did not look into.
+
+    It is pure as far as analysis can tell. `result` is its declared type, if it has one; `like` a
+    value of the same type, over the fields "0", "1" … in the place of its arguments.
+    """
+
+    function: Callable[..., object]
+    args: tuple[Tree, ...]
+    keywords: tuple[tuple[str, Tree], ...] = ()
+    result: pa.DataType | None = None
+    like: Tree | None = field(default=None, compare=False, repr=False)
+
+    def parts(self) -> tuple[object, ...]:
+        return *_told(self.function), self.args, self.keywords, self.result
+
+    def own(self) -> tuple[object, ...]:
+        names = tuple(name for name, _ in self.keywords)
+        return *_told(self.function), len(self.args), names, self.result
+
+    def named(self) -> dict[str, Any]:
+        names = tuple(name for name, _ in self.keywords)
+        named = {"function": self.function, "keywords": names, "result": self.result}
+        return named if self.like is None else named | {"like": self.like}
+
+    @classmethod
+    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+        args, keywords = _called_with(below, named.pop("keywords"))
+        return cls(args=args, keywords=keywords, **named)
+
+
+def _called_with(
+    below: Sequence[Tree], names: tuple[str, ...]
+) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
+    count = len(below) - len(names)
+    return tuple(below[:count]), tuple(zip(names, below[count:], strict=True))
+
+
+def children(value: Tree) -> tuple[Tree, ...]:
+    """Return the parts of a value, in the order in which Python evaluates them."""
+    match value:
+        case Op(args=args):
+            return args
+        case Attribute(of=of):
+            return (of,)
+        case Method(of=of, args=args, keywords=keywords):
+            return (of, *args, *(v for _, v in keywords))
+        case Python(args=args, keywords=keywords):
+            return (*args, *(v for _, v in keywords))
+    return ()
+
+
+def bottom_up(*roots: Tree, given: Container[Tree] = ()) -> Iterator[Tree]:
+    """Yield all nodes of values, what a node is made of before the node, each once; those that are
+    `given` are taken as they are.
+
+    >>> [type(t).__name__ for t in bottom_up(Op("neg", (Field("a"),)))]
+    ['Field', 'Op']
+    """
+    seen: set[int] = set()
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        tree, is_done = stack.pop()
+        if is_done:
+            yield tree
+        elif id(tree) not in seen:
+            seen.add(id(tree))
+            stack.append((tree, True))
+            if not given or tree not in given:
+                stack.extend((child, False) for child in reversed(children(tree)))

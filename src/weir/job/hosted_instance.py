@@ -1,0 +1,302 @@
+"""One instance in a host: how it begins, and what of it is written to the store, and when.
+
+Rules
+1. An instance begins from the checkpoint that its order names. For sinks see `sink_commits.py`.
+2. It takes a checkpoint when the vertex's strategy says so, when the manager asks all instances for
+   one, and at the end. The checkpoint counts when the store has it. At most one is under way, and
+   none before the instance has caught up with the one it began from.
+3. Its streams are written to the store in segments (`segment_flush.py`).
+4. Whatever may run the user's code is noted before it is done (`poison.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
+import msgspec
+
+from weir.errors import SnapshotCorrupt, WeirError
+from weir.events.batch import OPEN
+from weir.files.chunks import Chunk
+from weir.job.delays import ReachedMarks
+from weir.job.messages import Checkpoint, VertexOrder, VertexReport
+from weir.job.poison import Notes, Phase
+from weir.job.segment_flush import Flushing
+from weir.job.settings import HostSettings
+from weir.job.signals import Get, HostCommand, Pull, Put
+from weir.reliable.codec import decode_snapshot, encode_snapshot
+from weir.reliable.keys import checkpoint_key, number_of
+from weir.reliable.objects import ObjectRef
+from weir.reliable.replay import needs_of
+from weir.reliable.strategies import Strategy
+from weir.reliable.vertex import Snapshot
+from weir.runtime.instance import Instance, MakeInstance, SourceInstance
+from weir.runtime.topology import VertexSpec
+
+_T = TypeVar("_T")
+
+KEPT_CHECKPOINTS = 3
+"""So many checkpoints are reported; the manager has heard of older ones, or does without them."""
+
+
+class Running:
+    """Runs an instance of a source, or of a vertex between streams, by the module's rules."""
+
+    def __init__(
+        self,
+        spec: VertexSpec,
+        order: VertexOrder,
+        strategy: Strategy,
+        make: MakeInstance,
+        settings: HostSettings,
+        now: float,
+        notes: Notes,
+    ) -> None:
+        self._notes = notes
+        self.spec, self.order = spec, order
+        self.instance: Instance | None = None
+        """The instance, once it is made: of one with a checkpoint, when that is loaded."""
+        self._source: SourceInstance | None = None
+        """The instance, if it is a source."""
+        self.status: Literal["loading", "running", "behind", "failed"] = "loading"
+        """See `VertexReport.status`."""
+        self.asked = 0
+        """The last request for a checkpoint of all instances; see `Orders.checkpoint`."""
+        self.record = -1
+        """The newest durable record; see `Orders.record`."""
+        self.held = False
+        """Whether it is a sink that waits; see `Orders.held`."""
+        self._kept = self._saving_for = 0
+        """The last such request that is done, and the one that the checkpoint under way is for."""
+        self._strategy, self._make, self._settings = strategy, make, settings
+        self._checkpoints: list[Checkpoint] = []
+        """The last checkpoints that this instance has stored."""
+        self._number = order.restart.number if order.restart is not None else -1
+        """The number of the last checkpoint."""
+        self._saved_at = now
+        """When the last checkpoint was begun."""
+        self._saved: tuple[int, ...] | None = None
+        """The instance's marker at the last checkpoint that was stored, or that it began from."""
+        self._saving_marker: tuple[int, ...] = ()
+        """The instance's marker at the checkpoint under way."""
+        self._saving: Checkpoint | None = None
+        """The checkpoint under way."""
+        self._flushing = Flushing(order.incarnation, settings)
+        self._pulled = False
+        """Whether a source has asked for a chunk and not got it yet."""
+        self.waits = ""
+        """What keeps anything from coming to a source; see `SourceWaits`."""
+        self.marks = ReachedMarks()
+        """When the instance has reached which event time."""
+        self._corrupt: list[str] = []
+        """Objects that could not be read."""
+        self._error = ""
+        """Why the instance has failed, or is behind."""
+
+    # --- beginning ---------------------------------------------------------------------------
+
+    def begin(self) -> Sequence[Put | Get]:
+        """Ask the store for the checkpoint to begin from, or begin without one."""
+        restart = self.order.restart
+        if restart is not None:
+            return [Get(restart.key)]
+        self._start(None)
+        return []
+
+    def _start(self, snapshot: Snapshot | None) -> None:
+        self.instance = self._make(self.spec, self.order.segments, snapshot)
+        if self.spec.kind == "source":
+            assert isinstance(self.instance, SourceInstance)
+            self._source = self.instance
+        self._saved = self.instance.marker if snapshot is not None else None
+        self.status = "running"
+
+    def loaded(self, key: str, body: bytes | None) -> Sequence[Put | Get]:
+        """Take in the checkpoint that was asked for."""
+        restart = self.order.restart
+        assert restart is not None
+        try:
+            snapshot = decode_snapshot(key, restart.ref.check(body))
+            if (snapshot.inputs, snapshot.outputs) != (restart.inputs, restart.outputs):
+                raise SnapshotCorrupt(f"{key} is a snapshot at other positions than it should be")
+            self._start(snapshot)
+        except SnapshotCorrupt as error:
+            self.spoil(key, error)
+        return []
+
+    def spoil(self, key: str, error: Exception) -> None:
+        """Fail because an object is not what was written; the manager finds another way to restart
+        the vertex."""
+        self._corrupt.append(key)
+        self.status, self._error = "failed", str(error)
+
+    def fail(self, error: str) -> None:
+        """Fail with this error; the manager ends the job."""
+        self.status, self._error = "failed", error
+
+    def noted(self, phase: Phase, do: Callable[[], _T], otherwise: _T) -> _T:
+        """Note what is about to be done, then do it: it may run the user's code. A WeirError fails
+        the instance (and `otherwise` is returned); any other exception ends the host, and the note
+        says in which step."""
+        self._notes.begin(self.spec.id, phase, self.order.pieces if phase == "step" else 0)
+        try:
+            done = do()
+        except WeirError as error:
+            self.fail(f"{type(error).__name__}: {error}")
+            done = otherwise
+        self._notes.end()
+        return done
+
+    def fall_behind(self, why: str) -> None:
+        """Take in that rows or records that the instance needs are gone: another instance of the
+        vertex is ahead of it, or the store has lost them."""
+        self.status, self._error = "behind", why
+
+    def check_floors(self) -> None:
+        """See whether rows that this instance still needs are gone; see `VertexOrder.floors`."""
+        if self.instance is None or self.status != "running":
+            return
+        for cursor in self.instance.cursors:
+            has = cursor.position if cursor.near is not None else cursor.wanted
+            if has < self.order.floors.get(cursor.stream, 0):
+                self.status = "behind"
+
+    # --- checkpoints -------------------------------------------------------------------------
+
+    def keep(self, now: float) -> Sequence[Put | Get]:
+        """Begin a checkpoint or a commit, if one is due."""
+        if self.instance is None or self.status != "running" or not self.order.takes_checkpoints:
+            return []
+        if self.held:
+            self._kept = self.asked  # it has done nothing that could be kept
+            return []
+        if self._saving is not None or not self.instance.caught_up:
+            return []
+        ends = self.instance.cti == OPEN
+        if not (self.asked > self._kept or ends or self._is_due(now - self._saved_at)):
+            return []
+        self._saving_for = self.asked
+        self._saving_marker = self.instance.marker
+        if self._saving_marker == self._saved:
+            self._kept = self.asked
+            return []
+        self._saved_at = now
+        return self._save()
+
+    def _is_due(self, seconds: float) -> bool:
+        return self._strategy.is_due(seconds)
+
+    def _save(self) -> Sequence[Put | Get]:
+        assert self.instance is not None
+        snapshot = self.noted("snapshot", self.instance.snapshot, None)
+        return [] if snapshot is None else self._begin_checkpoint(snapshot)
+
+    def _begin_checkpoint(self, snapshot: Snapshot) -> Sequence[Put | Get]:
+        self._number += 1
+        key = checkpoint_key(self.spec.id, self.order.incarnation, self._number)
+        self._saving = Checkpoint(
+            ObjectRef(key), self._number, self.order.incarnation,
+            snapshot.inputs, snapshot.outputs, needs_of(snapshot),
+            self._first_needed,
+        )  # fmt: skip
+        return [Put(key, lambda: encode_snapshot(key, snapshot))]
+
+    def stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
+        """Take in that an object is in the store, by this reference; None: an object of that name
+        was there already."""
+        return [] if self._flushing.stored(key, ref) else self._save_stored(key, ref)
+
+    def _save_stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
+        if self._saving is not None and key == self._saving.key and ref is not None:
+            self._note_checkpoint(ref, self._saving, self._saving_marker)
+        return []
+
+    def _note_checkpoint(self, ref: ObjectRef, made: Checkpoint, marker: tuple[int, ...]) -> None:
+        self._saved, self._saving = marker, None
+        self._kept = max(self._kept, self._saving_for)
+        made = msgspec.structs.replace(made, ref=ref)
+        self._checkpoints = [*self._checkpoints, made][-KEPT_CHECKPOINTS:]
+
+    # --- streams, sources --------------------------------------------------------------------
+
+    def flush(self, now: float) -> Sequence[Put | Get]:
+        """Write the segments that are large or old enough."""
+        assert self.instance is not None
+        return self._flushing.flush(self.instance.streams.values(), now)
+
+    @property
+    def _first_needed(self) -> int:
+        """The number of the first record of a source's log that is needed from here on."""
+        record = None if self._source is None else self._source.log_record
+        return 0 if record is None else number_of(record.key)
+
+    def pull(self) -> list[HostCommand]:
+        """Ask for the next chunk of a source."""
+        source = self._source
+        if source is None or self._pulled or self.status != "running" or not source.wants_chunk:
+            return []
+        self._pulled = True
+        return [
+            Pull(
+                self.spec.id, self.order.incarnation, source.next_offset,
+                source.resume, self.order.log_end,
+            )
+        ]  # fmt: skip
+
+    def take_chunk(self, chunk: Chunk | None) -> None:
+        """Hand a source the chunk that it asked for; None: there is no more."""
+        self._pulled = False
+        if self._source is not None:
+            self._source.take_chunk(chunk)
+
+    # --- reports -----------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        """Whether it has nothing more to do."""
+        instance = self.instance
+        return instance is not None and self.status == "running" and instance.done
+
+    def _reported_status(
+        self, instance: Instance
+    ) -> Literal["loading", "running", "behind", "done", "failed"]:
+        if self.done:
+            return "done"
+        return self.status if instance.caught_up or self.status != "running" else "loading"
+
+    def report(self, held: Literal["", "store", "readers"] = "") -> VertexReport:
+        """Report the state of the instance; `held` says why back pressure holds it up."""
+        instance = self.instance
+        if instance is None or self.status == "loading":
+            return VertexReport(
+                self.spec.id, self.order.incarnation, self.status,
+                corrupt=tuple(self._corrupt), error=self._error,
+            )  # fmt: skip
+        outputs = [s.end for s in instance.streams.values()]
+        inputs = tuple(c.position for c in instance.cursors)
+        source = self._source
+        late, bad = source.turned_away if source is not None else (0, 0)
+        return VertexReport(
+            self.spec.id,
+            self.order.incarnation,
+            self._reported_status(instance),
+            inputs if source is None else (source.next_offset,),
+            tuple(outputs),
+            instance.cti,
+            instance.events,
+            instance.state_rows,
+            sum(c.queued_bytes for c in instance.cursors),
+            late,
+            bad,
+            tuple(self._checkpoints),
+            {name: s.segments for name, s in instance.streams.items()},
+            tuple(self._corrupt),
+            self._error,
+            dict(self._flushing.flushed),
+            self._kept,
+            None if source is None else source.log_record,
+            self.waits,
+            held,
+            tuple(self.marks.recent),
+        )

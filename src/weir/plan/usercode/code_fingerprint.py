@@ -1,0 +1,311 @@
+"""Fingerprints of the user's Python let a resume compare its code with what the job was begun with.
+
+Rules
+1. A file that IMPORT runs has a fingerprint, and so has every module of the user's that it imports,
+   directly or not, also inside functions (`module_search.py`). The fingerprint is taken of the
+   syntax tree: comments and layout do not count.
+2. A function that was not IMPORTed, such as one of a Python script or a notebook, has a fingerprint
+   of its own: of its bytecode and constants, with the functions, classes and values that it refers
+   to. Modules that it refers to have fingerprints by rule 1.
+3. Values count by what pickle would keep of them. A value that cannot be pickled (a lock, an open
+   file, a generator), or that is nested in a thousand objects or five sets, counts by its type
+   only.
+4. Files that code reads, and versions of libraries, are not in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copyreg
+import dis
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from itertools import chain
+from types import (
+    CellType,
+    CodeType,
+    EllipsisType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+    NoneType,
+)
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from weir.plan.program import Program
+from weir.plan.states import MergeFunction, RowCode
+from weir.plan.traversal import ordered_nodes
+from weir.plan.usercode.functions import AggregateFunction, OperatorFunction, ScalarFunction
+from weir.plan.usercode.imported_files import IMPORTED, ImportedFrom
+from weir.plan.usercode.made_functions import MadeFunction
+from weir.plan.usercode.module_search import ReachedModules, is_users, reached_modules
+
+UserFunction = ScalarFunction | AggregateFunction | OperatorFunction | MergeFunction | RowCode
+_UNTOLD = frozenset(
+    ("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__")
+)
+_TOLD_BY_REPR = (float, complex, str, bytes, NoneType, EllipsisType)
+_READS_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+_DEEPEST_SETS = 5
+_MOST_REDUCTIONS = 1000
+
+
+def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """List what is different: "rules.py changed", "helper is new", "old is gone".
+
+    >>> changes({"a": "1", "b": "1"}, {"b": "2", "c": "1"})
+    ['a is gone', 'b changed', 'c is new']
+    """
+    told = []
+    for name in sorted({*before, *now}):
+        if name not in now:
+            told.append(f"{name} is gone")
+        elif name not in before:
+            told.append(f"{name} is new")
+        elif before[name] != now[name]:
+            told.append(f"{name} changed")
+    return told
+
+
+def program_code(program: Program) -> dict[str, str]:
+    """Take the fingerprints of all the user's code that a program was made of."""
+    found = dict(program.code)
+    roots = [output.node for output in program.outputs]
+    for function in user_functions(ordered_nodes(roots)):
+        thing = _wrapped(function)
+        if not str(getattr(thing, "__module__", "")).startswith(IMPORTED):
+            walk = _Walk()
+            text = walk.text(function)
+            if isinstance(thing, MadeFunction):  # a handler has several of one name
+                name = f"{thing.file}.{function.name}"
+                text = f"{found.get(name)}{text}"
+            else:
+                name = f"{getattr(thing, '__module__', None)}.{function.name}"
+            found[name] = _hash(text.encode())
+            found |= _reached_code(reached_modules(walk.modules))
+    return found
+
+
+def value_text(value: object) -> str:
+    """Write a value as a text that is the same in every process, by rule 3.
+
+    >>> value_text(1.5), value_text("a"), value_text(True)
+    ('1.5', "'a'", 'bool 1')
+    """
+    return _Walk().text(value)
+
+
+def file_code(name: str, source: bytes, imports: ReachedModules) -> dict[str, str]:
+    """Take the fingerprint of a file that IMPORT runs, under its written name, and those of what
+    it imports."""
+    return {name: source_hash(source)} | _reached_code(imports)
+
+
+def _reached_code(found: ReachedModules) -> dict[str, str]:
+    modules = {**found.others, **found.travelling}
+    return {
+        name: source_hash(module.source) if module.is_text else _hash(module.source)
+        for name, module in modules.items()
+    }
+
+
+def source_hash(source: bytes) -> str:
+    """Hash a source so that texts that differ only in comments and layout have one hash."""
+    try:
+        return _hash(ast.unparse(ast.parse(source)).encode())
+    except (SyntaxError, ValueError, RecursionError):  # it is no Python, or too deep
+        return _hash(source)
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+# --- functions -------------------------------------------------------------------------------
+
+
+def user_functions(value: object, seen: set[int] | None = None) -> Iterator[UserFunction]:
+    """Return all the user's functions in a plan, or a part of one, in its order."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, UserFunction):
+        yield value
+    elif isinstance(value, tuple | list):
+        for element in value:
+            yield from user_functions(element, seen)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            yield from user_functions(getattr(value, field.name), seen)
+
+
+def _wrapped(function: UserFunction) -> object:
+    match function:
+        case ScalarFunction() | MergeFunction():
+            return function.function
+        case RowCode():
+            return function.make
+        case AggregateFunction() | OperatorFunction():
+            return function.implementation
+
+
+class _Walk:
+    """A `_Walk` writes code and values as a text that is the same in every process.
+
+    `modules` are those that the code refers to. Things have numbers in the order in which they are
+    met, so cycles end, and how deep they are does not matter. `around` are the sets that the walk
+    is within.
+    """
+
+    def __init__(self, around: tuple[int, ...] = ()) -> None:
+        self.modules: list[str] = []
+        self._around = around
+        self._numbers: dict[int, int] = {}
+        self._met: list[tuple[object, int]] = []  # with the reductions that led there
+        self._reductions = 0
+
+    def text(self, value: object) -> str:
+        told = [self._told(value)]
+        for thing, reductions in self._met:  # which grows meanwhile
+            self._reductions = reductions
+            told.append(f"{type(thing).__name__}({self._parts(thing)})")
+        return "\n".join(told)
+
+    def _told(self, value: object) -> str:
+        """Write a plain value itself, and the number of anything else."""
+        kind = type(value)
+        if kind in (int, bool):
+            return f"{kind.__name__} {value:x}"  # decimals of long ones are refused
+        if kind in _TOLD_BY_REPR:
+            return repr(value)
+        if id(value) in self._around:
+            return f"set {self._around.index(id(value))} around"
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self._met)
+            self._met.append((value, self._reductions))
+        return f"#{self._numbers[id(value)]}"
+
+    def _all(self, values: Iterable[object]) -> str:
+        return ",".join(map(self._told, values))
+
+    def _parts(self, value: object) -> str:
+        kind = type(value)  # a class that is derived from one of these is told as an object
+        match value:
+            case tuple() | list() if kind in (tuple, list):
+                return self._all(value)
+            case set() | frozenset() if kind in (set, frozenset):
+                return self._set(value)
+            case dict() | MappingProxyType() if kind in (dict, MappingProxyType):
+                return self._all(chain.from_iterable(value.items()))
+            case pa.DataType():
+                return str(value)
+            case np.ndarray() if kind is np.ndarray:
+                objects = value.dtype.hasobject  # whose bytes would be addresses
+                held = self._told(value.tolist()) if objects else _hash(value.tobytes())
+                return f"{value.dtype}{value.shape}{held}"
+            case CodeType():
+                return self._code(value)
+            case FunctionType():
+                return self._function(value)
+            case MethodType():
+                return self._all((value.__func__, value.__self__))
+            case staticmethod() | classmethod():
+                return self._told(value.__func__)
+            case property():
+                return self._all((value.fget, value.fset, value.fdel))
+            case partial():
+                return self._all((value.func, value.args, value.keywords))
+            case ModuleType():
+                self.modules.append(name := value.__name__)
+                # A program's own modules are numbered by process.
+                return name.partition(".")[2] if name.startswith(f"{IMPORTED}/") else name
+            case type():
+                return self._class(value)
+            case (
+                ScalarFunction() | AggregateFunction() | OperatorFunction()
+                | MergeFunction() | RowCode()
+            ):  # fmt: skip
+                return self._all(getattr(value, f.name) if f.compare else None
+                                 for f in fields(value))  # fmt: skip
+            case MadeFunction():
+                return self._all(value.identity())
+            case ImportedFrom():
+                return ""  # by rule 1
+        return self._reduced(value)
+
+    def _set(self, values: set[object] | frozenset[object]) -> str:
+        """Write the elements of a set one by one and sort the texts: its own order differs
+        between processes."""
+        if len(self._around) == _DEEPEST_SETS:
+            return str(len(values))
+        told = []
+        for value in values:
+            walk = _Walk((*self._around, id(values)))
+            told.append(walk.text(value))
+            self.modules += walk.modules
+        return ",".join(sorted(told))
+
+    def _reduced(self, value: object) -> str:
+        """Write what pickle would keep of an object: its class, its attributes, its elements."""
+        if self._reductions == _MOST_REDUCTIONS:
+            return ""
+        try:
+            known: Any = copyreg.dispatch_table.get(type(value))
+            made: Any = known(value) if known else type(value).__reduce_ex__(value, 2)
+            if isinstance(made, str):  # a global; a cached function is within what caches it
+                parts = [made, value.__module__, getattr(value, "__wrapped__", None)]
+            else:
+                parts = [*made[:3], *(list(items) for items in made[3:5] if items is not None)]
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # it cannot be pickled: a lock, a file, what the user's class says
+            return ""
+        self._reductions += 1
+        return self._all(parts)
+
+    def _code(self, code: CodeType) -> str:
+        constants = self._all(code.co_consts)
+        names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_flags)
+        return f"{names}{code.co_code.hex()}[{constants}]"
+
+    def _function(self, function: FunctionType) -> str:
+        if not _is_users(function.__module__):
+            return f"{function.__module__}.{function.__qualname__}"
+        known = function.__globals__
+        used = {n: known[n] for n in sorted(_names(function.__code__)) if n in known}
+        cells = [_content(cell) for cell in function.__closure__ or ()]
+        extras = (function.__defaults__, function.__kwdefaults__, cells)
+        return self._all((function.__code__, extras, used))
+
+    def _class(self, cls: type) -> str:
+        if not _is_users(cls.__module__):
+            return f"{cls.__module__}.{cls.__qualname__}"
+        members = {n: v for n, v in sorted(vars(cls).items()) if n not in _UNTOLD}
+        return f"{cls.__qualname__}{self._all((cls.__bases__, members))}"
+
+
+def _is_users(module: str | None) -> bool:
+    """Tell whether code defined in this module is the user's own: a script, a notebook, a module
+    of theirs."""
+    return module is None or module == "__main__" or module.startswith(IMPORTED) or is_users(module)
+
+
+def _names(code: CodeType) -> set[str]:
+    """Return the globals that code reads, without attributes of the same names."""
+    inner = (c for c in code.co_consts if isinstance(c, CodeType))
+    own = {i.argval for i in dis.get_instructions(code) if i.opname in _READS_GLOBALS}
+    return own.union(*(_names(c) for c in inner))
+
+
+def _content(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty
+        return None

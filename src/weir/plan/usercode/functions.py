@@ -1,0 +1,256 @@
+"""The user's own code is plan data: scalar functions, aggregates, stateful operators.
+
+Contract
+1. All of it must be deterministic: the same arguments give the same result, in any process.
+2. Every object is identified by its name and by what it wraps; it is part of the plan, and only
+   kernels call it. An exception that it raises reaches the user as `OperatorFailed`.
+3. An operator's `emit` takes vs ≥ the current time. `on_time(t)` fires only for a t that was
+   registered, after all events with vs < t and before those at t, by key.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard, TypeVar
+
+import pyarrow as pa
+
+from weir.plan.usercode.undeclared_state import UndeclaredAssignment, undeclared_assignment
+
+if TYPE_CHECKING:
+    from weir.plan.stream import Stream
+    from weir.plan.usercode.imported_files import ImportedFrom
+
+Kind = TypeVar("Kind")
+
+
+_LONGEST = 2000
+"""Characters of an exception's text that are shown."""
+
+
+def describe(error: BaseException) -> str:
+    """Write the kind and the text of what the user's code raised."""
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # its own __str__ fails
+        return f"{type(error).__name__}, whose text cannot be shown"
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarFunction:
+    """A `ScalarFunction` is made by `@weir.udf`; `vectorised` ones take and return Arrow arrays."""
+
+    name: str
+    function: Callable[..., object]
+    args: tuple[pa.DataType, ...]
+    result: pa.DataType
+    vectorised: bool = False
+    imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
+    """The file that it is from, if IMPORT ran that; see `imported_files.py`."""
+
+    def __call__(self, *values: object) -> object:
+        return self.function(*values)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return _reduced(self, self.imported, "scalars", protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction:
+    """An `AggregateFunction` is made by `@weir.aggregate` of a class with zero, add and result.
+
+    `zero() -> state`, `add(state, *values) -> state`, `result(state) -> value`; optional are
+    `remove(state, *values) -> state` and `merge(state, state) -> state`. These are used only when
+    `exact` says that they give the very value that adding in order would.
+    """
+
+    name: str
+    implementation: type
+    args: tuple[pa.DataType, ...]
+    result: pa.DataType
+    exact: bool = False
+    imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
+    """The file that it is from, if IMPORT ran that; see `imported_files.py`."""
+
+    @property
+    def undeclared(self) -> UndeclaredAssignment | None:
+        """Return a line that sets an attribute, if there is one: only what is returned is kept."""
+        entries = ("zero", "add", "remove", "merge", "result")
+        return undeclared_assignment(self.implementation, entries, ())
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return _reduced(self, self.imported, "aggregates", protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldingAggregate(AggregateFunction):
+    """A `FoldingAggregate` is an aggregate that declares the type of its state.
+
+    Rows are added as they come, and a snapshot keeps the states in place of the rows.
+    """
+
+    state: pa.DataType = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFunction:
+    """An `OperatorFunction` is made by `@weir.operator` of a class with `on_event(self, event,
+    ctx)`.
+
+    `on_time(self, time, ctx)` is optional; `columns` are those of the rows that it emits. There is
+    one instance of the class per key; the attributes named in `state` (with their types) are what a
+    snapshot keeps of it.
+    """
+
+    name: str
+    implementation: type
+    columns: tuple[tuple[str, pa.DataType], ...]
+    state: tuple[tuple[str, pa.DataType], ...]
+    imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
+    """The file that it is from, if IMPORT ran that; see `imported_files.py`."""
+
+    def __call__(self, *args: object) -> OperatorCall:
+        """Return the operator with its constants, as `Op(30m)` in PROCESS, REDUCE and COMBINE."""
+        return OperatorCall(self, args)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return _reduced(self, self.imported, "operators", protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCall:
+    """An `OperatorCall` is `Op(30m)` in PROCESS, REDUCE or COMBINE: the operator and its
+    constants."""
+
+    operator: OperatorFunction
+    args: tuple[object, ...]
+
+    @property
+    def columns(self) -> tuple[tuple[str, pa.DataType], ...]:
+        return self.operator.columns
+
+    @property
+    def misfit(self) -> str:
+        """Say what is wrong with the arguments, if anything is and the class says what it takes."""
+        try:
+            signature = inspect.signature(self.operator.implementation)
+        except ValueError:  # made by a type of C without a signature
+            return ""
+        try:
+            signature.bind(*self.args)
+        except TypeError as error:
+            return f"{self.operator.name} takes {signature}: {error}"
+        return ""
+
+    @property
+    def undeclared(self) -> UndeclaredAssignment | None:
+        """Return a line that sets an attribute which is not declared as state, if there is one."""
+        declared = [name for name, _ in self.operator.state]
+        entries = ("on_event", "on_time")
+        return undeclared_assignment(self.operator.implementation, entries, declared)
+
+
+class EmittingApp(ABC):
+    """An `EmittingApp` is an app of event handlers (`handlers/api/app.py`), as scripts know it."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def event_names(self) -> Sequence[str]:
+        """The event types, in order of declaration."""
+
+    @property
+    @abstractmethod
+    def param_names(self) -> Sequence[str]: ...
+
+    @abstractmethod
+    def emitted_over(
+        self, streams: Mapping[str, Stream], params: Mapping[str, object]
+    ) -> Mapping[str, Stream]:
+        """Return what the app emits, by name, when its events are the rows of these streams."""
+
+    @abstractmethod
+    def travel_with(self, file: ImportedFrom) -> None:
+        """Note which file the app is from: other processes get the file's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserFunctions:
+    """`UserFunctions` are the user's functions and apps that a program can use, by name."""
+
+    scalars: Mapping[str, ScalarFunction] = field(default_factory=dict)
+    aggregates: Mapping[str, AggregateFunction] = field(default_factory=dict)
+    operators: Mapping[str, OperatorFunction] = field(default_factory=dict)
+    apps: Mapping[str, EmittingApp] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, objects: Iterable[object]) -> UserFunctions:
+        """Collect those objects that a decorator made; of equal names the last one counts.
+
+        >>> UserFunctions.of([1, "no function"]) == UserFunctions()
+        True
+        """
+        found = list(objects)
+        return cls(
+            {f.name: f for f in found if _is_a(f, ScalarFunction)},
+            {f.name: f for f in found if _is_a(f, AggregateFunction)},
+            {f.name: f for f in found if _is_a(f, OperatorFunction)},
+            {f.name: f for f in found if _is_app(f)},
+        )
+
+    def travelling_with(self, file: ImportedFrom) -> UserFunctions:
+        """Return the same functions, each with the file that it is from."""
+        for app in self.apps.values():
+            app.travel_with(file)
+        return UserFunctions(
+            {name: replace(f, imported=file) for name, f in self.scalars.items()},
+            {name: replace(f, imported=file) for name, f in self.aggregates.items()},
+            {name: replace(f, imported=file) for name, f in self.operators.items()},
+            self.apps,
+        )
+
+    def __or__(self, other: UserFunctions) -> UserFunctions:
+        """Return the functions of both; of equal names the other's counts."""
+        return UserFunctions(
+            {**self.scalars, **other.scalars},
+            {**self.aggregates, **other.aggregates},
+            {**self.operators, **other.operators},
+            {**self.apps, **other.apps},
+        )
+
+
+def _is_a(thing: object, kind: type[Kind]) -> TypeGuard[Kind]:
+    # By its type alone: any object of the user's may be here, and say what it likes of its class.
+    return issubclass(type(thing), kind)
+
+
+def _is_app(thing: object) -> TypeGuard[EmittingApp]:
+    return issubclass(type(thing), EmittingApp)
+
+
+def _reduced(
+    function: ScalarFunction | AggregateFunction | OperatorFunction,
+    imported: ImportedFrom | None,
+    kind: str,
+    protocol: SupportsIndex,
+) -> str | tuple[Any, ...]:
+    """Let pickle keep where an imported function is from, and all of one that is not."""
+    if imported is None:
+        return object.__reduce_ex__(function, protocol)
+    return _function_of, (imported, kind, function.name)
+
+
+def _function_of(imported: ImportedFrom, kind: str, name: str) -> object:
+    functions: Mapping[str, object] = getattr(imported.functions(), kind)
+    return functions[name]
+
+
+NO_FUNCTIONS = UserFunctions()

@@ -1,0 +1,343 @@
+"""The files that a program's IMPORTs ran, and the modules of its folder, go wherever its functions
+go.
+
+Rules
+1. A function of an imported file travels as the text of the program's files and its name there.
+   Every process that gets one runs all the program's files first, in their order and once: what
+   running them did (a table that was filled in another module, a setting of `decimal`) is done in
+   the process that parsed the program, in Spark's workers and in hosts.
+2. The files import modules of the program's folder by their plain names. These travel as texts, and
+   are nobody else's: two programs in one process may each have a `helper.py`. They are loaded under
+   names of the program's own, so they do not show in `sys.modules` by their plain ones.
+3. What is run is the text that was read when the program was parsed, here and elsewhere: never
+   Python's cache, which may be older than a change within the same second.
+"""
+
+from __future__ import annotations
+
+import builtins
+import marshal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.abc import MetaPathFinder, SourceLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location, spec_from_loader
+from itertools import count
+from pathlib import Path
+from types import CellType, FunctionType, ModuleType
+from typing import TypeVar
+
+from weir.errors import RunError
+from weir.plan.usercode.functions import UserFunctions, describe
+from weir.plan.usercode.module_search import ModuleText
+
+Thing = TypeVar("Thing")
+
+IMPORTED = "weir_import_"
+"""What the names of imported files' modules begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFile:
+    """An `ImportedFile` is one that IMPORT named, with those modules of the folder that it may
+    import and that no file before it did."""
+
+    path: str
+    source: bytes
+    modules: tuple[ModuleText, ...] = ()
+
+
+class ImportedFiles:
+    """`ImportedFiles` are those of one program, in order; the list grows while the program is
+    parsed."""
+
+    def __init__(self) -> None:
+        self._files: list[ImportedFile] = []
+        self._ran: list[ModuleType] = []
+        self._space = _Space(f"{IMPORTED}/{next(_numbers)}")  # no file has such a name
+
+    def run(self, path: Path, source: bytes, modules: Mapping[str, ModuleText]) -> ModuleType:
+        """Run a file that IMPORT names, and that imports these modules of the folder."""
+        new = [text for name, text in sorted(modules.items()) if name not in self._space.texts]
+        file = ImportedFile(str(path), source, tuple(new))
+        ran = self._run(file)
+        self._files.append(file)
+        return ran
+
+    def _run(self, file: ImportedFile) -> ModuleType:
+        self._space.add(file.modules)
+        name = f"{IMPORTED}{Path(file.path).stem}"
+        loader = SourceFileLoader(name, file.path)
+        spec = spec_from_file_location(name, file.path, loader=loader)
+        assert spec is not None
+        module = module_from_spec(spec)
+        module.__dict__["__builtins__"] = self._space.builtins
+        sys.modules[name] = module
+        try:
+            exec(loader.source_to_code(file.source, file.path), vars(module))
+        finally:
+            sys.modules.pop(name, None)
+        self._ran.append(module)
+        return module
+
+    def functions(self, at: int = -1) -> UserFunctions:
+        """Return the functions of a file by its number, or of that which was run last."""
+        number = at % len(self._ran)
+        functions = UserFunctions.of(vars(self._ran[number]).values())
+        return functions.travelling_with(ImportedFrom(self, number))
+
+    def module(self, at: int) -> ModuleType:
+        """Return what running a file made, by the file's number."""
+        return self._ran[at]
+
+    def home_of(self, function: FunctionType) -> int | str | None:
+        """Return the number of the file or the name of the module that a function is from."""
+        names = function.__globals__
+        for number, module in enumerate(self._ran):
+            if vars(module) is names:
+                return number
+        name = str(names.get("__name__")).removeprefix(f"{self._space.prefix}.")
+        return name if self._space.holds(name) and vars(self.named(name)) is names else None
+
+    def modules(self) -> Iterator[tuple[int | str, ModuleType]]:
+        """Return what was run: files by their numbers, modules of the folder by their names."""
+        yield from enumerate(self._ran)
+        for name in self._space.texts:
+            module = sys.modules.get(f"{self._space.prefix}.{name}")
+            if module is not None:
+                yield name, module
+
+    def named(self, home: int | str) -> ModuleType:
+        """Return a file's module by its number, or one of the folder by its name."""
+        if isinstance(home, int):
+            return self._ran[home]
+        return self._space.load(home)
+
+    def text(self, path: str) -> bytes | None:
+        """Return the text that was run from a path, if it is one of the program's."""
+        for file in self._files:
+            texts = {file.path: file.source, **{m.path: m.source for m in file.modules}}
+            if path in texts:
+                return texts[path]
+        return None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        files = tuple(self._files)
+        _arrived_here.setdefault(files, self)
+        return _arrived, (files,)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFrom:
+    """`ImportedFrom` says from which file of a program a function is."""
+
+    files: ImportedFiles
+    number: int
+
+    def functions(self) -> UserFunctions:
+        """Return the functions of the file, as they are in this process."""
+        return self.files.functions(self.number)
+
+    @property
+    def path(self) -> str:
+        return str(self.files.module(self.number).__file__)
+
+    def things(self) -> tuple[object, ...]:
+        """Return everything that the file gave a name, as it is in this process."""
+        return tuple(vars(self.files.module(self.number)).values())
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedFunction:
+    """A `CarriedFunction` is a function of a program's file that has no name there, or none that
+    pickle could find: it travels as its code, and runs among the names of that file."""
+
+    function: FunctionType
+    imported: ImportedFrom
+
+    def __call__(self, *args: object, **keywords: object) -> object:
+        return self.function(*args, **keywords)
+
+    @property
+    def __name__(self) -> str:
+        return self.function.__name__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        f = self.function
+        home = self.imported.files.home_of(f)
+        closure = tuple(
+            carried(c.cell_contents, self.imported) if f.__closure__ else None
+            for c in f.__closure__ or ()
+        )
+        held = (f.__name__, f.__defaults__, f.__kwdefaults__, closure)
+        return _carried_here, (self.imported, home, marshal.dumps(f.__code__), *held)
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedGlobal:
+    """A `CarriedGlobal` gives what a program's file calls by a name, as it is in the process that
+    calls it: an object of a class of the program's own has no other way to travel."""
+
+    imported: ImportedFrom
+    home: int | str
+    name: str
+
+    def __call__(self) -> object:
+        found: object = vars(self.imported.files.named(self.home))[self.name]
+        return found
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+
+def carried_global(value: object, imported: ImportedFrom | None) -> CarriedGlobal | None:
+    """Return the name of an object whose class is the program's own, in a form that travels."""
+    if imported is None or not type(value).__module__.startswith(IMPORTED):
+        return None
+    for home, module in imported.files.modules():
+        for name, thing in vars(module).items():
+            if thing is value:
+                return CarriedGlobal(imported, home, name)
+    return None
+
+
+def carried(thing: Thing, imported: ImportedFrom | None) -> Thing | CarriedFunction:
+    """Return a function of a program's file in a form that travels; anything else as it is."""
+    if imported is None or not isinstance(thing, FunctionType):
+        return thing
+    return CarriedFunction(thing, imported) if imported.files.home_of(thing) is not None else thing
+
+
+def _carried_here(
+    imported: ImportedFrom,
+    home: int | str,
+    code: bytes,
+    name: str,
+    defaults: tuple[object, ...] | None,
+    keyword_defaults: dict[str, object] | None,
+    closure: tuple[object, ...],
+) -> CarriedFunction:
+    module = imported.files.named(home)
+    cells = tuple(CellType(held) for held in closure)
+    function = FunctionType(marshal.loads(code), vars(module), name, defaults, cells)
+    function.__kwdefaults__ = keyword_defaults
+    return CarriedFunction(function, imported)
+
+
+_numbers = count()
+_arrived_here: dict[tuple[ImportedFile, ...], ImportedFiles] = {}
+"""The programs whose files this process has run, and sent or received."""
+
+
+def _arrived(files: tuple[ImportedFile, ...]) -> ImportedFiles:
+    """Run the files in a process that has unpickled them; those that ran here before are not run
+    again."""
+    if files in _arrived_here:
+        return _arrived_here[files]
+    made = ImportedFiles()
+    for file in files:
+        try:
+            made._run(file)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit, too, is no more than an error here
+            raise RunError(
+                f"IMPORT '{Path(file.path).name}' cannot be run in a worker: {describe(error)} "
+                f"(on {socket.gethostname()})"
+            ) from error
+        made._files.append(file)
+    _arrived_here[files] = made
+    return made
+
+
+# --- the modules of a program's folder -----------------------------------------------------------
+
+
+class _Space:
+    """A `_Space` holds the modules of one program's folder: `helper` is loaded as `PREFIX.helper`.
+
+    The program's files and modules have an `__import__` of their own, which Python's import
+    statements call: it looks here first.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.texts: dict[str, ModuleText] = {}
+        self._plain_import: Callable[..., ModuleType] = vars(builtins)["__import__"]
+        self.builtins = {**vars(builtins), "__import__": self._import}
+
+    def add(self, texts: Sequence[ModuleText]) -> None:
+        if texts and self.prefix not in _finder.spaces:
+            package = ModuleType(self.prefix)
+            package.__path__ = []
+            sys.modules[self.prefix] = package
+            _finder.spaces[self.prefix] = self
+            if _finder not in sys.meta_path:
+                sys.meta_path.append(_finder)
+        self.texts |= {text.name: text for text in texts}
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """Import as a statement of the program's code says."""
+        top = name.partition(".")[0]
+        if level or not self.holds(top):
+            return self._plain_import(name, globals, locals, fromlist or (), level)
+        found = self._plain_import(f"{self.prefix}.{name}", globals, locals, fromlist or (), 0)
+        return found if fromlist else sys.modules[f"{self.prefix}.{top}"]
+
+    def load(self, name: str) -> ModuleType:
+        return self._import(name, fromlist=("",))
+
+    def holds(self, name: str) -> bool:
+        """Tell whether a module is here, or a package that has no text of its own."""
+        return name in self.texts or any(other.startswith(f"{name}.") for other in self.texts)
+
+
+class _SpaceFinder(MetaPathFinder):
+    """Finds the modules of all programs that this process has run files of."""
+
+    def __init__(self) -> None:
+        self.spaces: dict[str, _Space] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        prefix, _, name = fullname.partition(".")
+        space = self.spaces.get(prefix)
+        if space is None or not space.holds(name):
+            return None
+        text = space.texts.get(name, ModuleText(name, "__init__.py", b""))
+        loader = _TextLoader(space, text)
+        spec = spec_from_loader(fullname, loader, origin=text.path, is_package=text.is_package)
+        assert spec is not None
+        spec.has_location = True
+        return spec
+
+
+_finder = _SpaceFinder()
+
+
+class _TextLoader(SourceLoader):
+    """Runs a module from its text, with the imports of its space."""
+
+    def __init__(self, space: _Space, text: ModuleText) -> None:
+        self._space, self._text = space, text
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self._text.source
+
+    def get_filename(self, fullname: str) -> str:
+        return self._text.path
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = self._space.builtins
+        super().exec_module(module)

@@ -1,0 +1,150 @@
+"""Finds the logs of an app: which path each event type has, and the partitions that it names."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from weir.errors import PlanError
+from weir.events.batch import LATEST
+from weir.events.value_text import parse_timestamps
+from weir.files.chunks import DataFile, SourcePartition
+from weir.handlers.api.app import App
+from weir.ingress.connectors.registry import open_any, rooted
+from weir.plan.binding.binder import unknown
+from weir.plan.operators import Source
+from weir.plan.program import Program
+from weir.plan.rewrites.pruning import needed_columns
+from weir.plan.rewrites.rewrite import rewrite
+from weir.replay.batch_cuts import RankedLog
+from weir.runtime.input_warnings import warn_of_inputs
+
+_EDGE = 1 << 16
+
+
+def log_paths(app: App, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the path of each log, given or by default; PlanError for an unknown name, or where
+    there is none."""
+    logs = [name for name, event in app.event_types.items() if event.is_log]
+    for name in given:
+        if name in app.event_types and name not in logs:
+            message = f"the events of `{name}` are the rows of a stream, which has no log to give"
+            raise PlanError(message, hint="name the paths where the stream is made")
+        if name not in logs:
+            raise unknown("log", name, logs)
+    paths = {name: given.get(name) or app.event_types[name].path for name in logs}
+    missing = [name for name, path in paths.items() if not path]
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        hint = f"--log {missing[0]}=PATH, or app.events('{missing[0]}', …, path='PATH')"
+        raise PlanError(f"there is no log for {names}", hint=hint)
+    return {name: path for name, path in paths.items() if path}
+
+
+def parse_log(text: str) -> tuple[str, str]:
+    """Split NAME=PATH; PlanError if it is none.
+
+    >>> parse_log("message=data/m-*.jsonl")
+    ('message', 'data/m-*.jsonl')
+    """
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise PlanError(f"--log takes NAME=PATH, not '{text}'")
+    return name, path
+
+
+def parse_time(text: str | int, option: str) -> int:
+    """Return the ticks of a time: a number, or ISO 8601 (UTC unless it says an offset). PlanError
+    if it is none, or is further off than the time of any event.
+
+    >>> parse_time("1970-01-01T00:00:01", "--from"), parse_time("-5", "--to"), parse_time(7, "end")
+    (1000000, -5, 7)
+    """
+    try:
+        ticks = int(text)
+    except ValueError:
+        ticks = _iso_ticks(str(text), option)
+    if not -LATEST <= ticks <= LATEST + 1:  # which is behind all events
+        raise PlanError(f"{option} is no time: {text}", hint="times are from -2^62 to 2^62 ticks")
+    return ticks
+
+
+def _iso_ticks(text: str, option: str) -> int:
+    try:
+        return int(parse_timestamps(pa.array([text]))[0].value)
+    except pa.ArrowInvalid:
+        hint = "ticks (microseconds since 1970), or ISO 8601 such as 2024-05-01T12:00:00"
+        raise PlanError(f"{option} is no time: '{text}'", hint=hint) from None
+
+
+def open_logs(
+    program: Program, paths: Mapping[str, str], *, only_times: bool = False
+) -> list[RankedLog]:
+    """Open the partitions of all logs that a program reads, by rank, with the columns that it
+    needs, or `only_times`; they can be read from other folders too."""
+    slim = rewrite(program)
+    found = []
+    for source in program.sources:
+        if source.name in paths:
+            needed = _times(source) if only_times else needed_columns(slim, source)
+            opened = open_any(source, "", needed=needed)
+            here = os.getcwd()
+            found += [RankedLog(source, n, rooted(p, here)) for n, p in enumerate(opened)]
+    return found
+
+
+def warn_of_logs(logs: Sequence[RankedLog]) -> None:
+    """Warn of what the first rows of each log show."""
+    opened: dict[Source, list[SourcePartition]] = {}
+    for log in logs:
+        opened.setdefault(log.source, []).append(log.partition)
+    warn_of_inputs(opened.items())
+
+
+def open_sources(sources: Sequence[Source]) -> list[RankedLog]:
+    """Open the partitions of other sources that an app's streams are made of."""
+    return [
+        RankedLog(source, number, partition)
+        for source in sources
+        if source.has_origins
+        for number, partition in enumerate(open_any(source, ""))
+    ]
+
+
+def _times(source: Source) -> frozenset[str]:
+    options = source.options
+    return frozenset(name for name in (options.vs, options.ve) if name is not None)
+
+
+def logs_size(logs: Sequence[RankedLog]) -> int:
+    """Return how large all logs are together; rows in place of bytes where they are in no file."""
+    return sum(log.partition.size for log in logs)
+
+
+def log_marks(logs: Sequence[RankedLog]) -> dict[str, str]:
+    """Return by log what tells whether its files are still the same: names, sizes, when they were
+    changed, and both ends of each."""
+    marks: dict[str, list[str]] = {}
+    for log in logs:
+        marks.setdefault(log.source.name, [log.source.path, str(log.source.options)])
+        marks[log.source.name].append(_mark(log.partition))
+    return {
+        f"log {name}": hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+        for name, parts in marks.items()
+    }
+
+
+def _mark(partition: SourcePartition) -> str:
+    if not isinstance(partition, DataFile):
+        return repr(partition.name)
+    if partition.found is not None:
+        return repr((partition.name, partition.found.size, partition.found.tag))
+    with open(partition.path, "rb") as file:
+        status = os.fstat(file.fileno())
+        first = file.read(_EDGE)
+        file.seek(max(0, status.st_size - _EDGE))
+        ends = hashlib.sha256(first + file.read(_EDGE)).hexdigest()
+    return repr((partition.name, status.st_size, status.st_mtime_ns, ends))

@@ -1,0 +1,440 @@
+"""`replay_app` runs an app over its logs, batch by batch, from wherever an earlier try got to.
+
+Rules
+1. Logs that are small are one batch, which goes straight to the outputs. Others are cut
+   (`batch_cuts.py`); a finished batch leaves what it emitted and the states behind it in
+   `DIR/.replay` (`run_folder.py`), and the next one begins with those states.
+2. What was emitted in all batches is put together at the end. Outputs are renamed to their paths
+   when all of them are whole.
+3. Batches, the runner and its settings change nothing in what is written. So a replay may go on
+   with another runner, but not with other logs, code, parameters or times.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from weir.errors import PlanError
+from weir.events.batch import OPEN, START
+from weir.files.chunks import SourcePartition
+from weir.handlers.api.app import App
+from weir.plan.limits import check_numbers
+from weir.plan.operators import FinalState
+from weir.replay.app_logs import (
+    log_marks,
+    log_paths,
+    logs_size,
+    open_logs,
+    open_sources,
+    parse_time,
+    warn_of_logs,
+)
+from weir.replay.assembled_outputs import assemble, finished_batch
+from weir.replay.batch_cuts import BATCH_BYTES, LogBatch, LogCuts, RankedLog, cut_logs
+from weir.replay.batch_programs import (
+    BatchProgram,
+    ReplayTask,
+    batch_program,
+    first_program,
+    key_of,
+)
+from weir.replay.batch_runs import ReplayRunner, RunBatch, RunChoice, batch_runner
+from weir.replay.batch_slices import BatchReading, batch_partitions
+from weir.replay.finished_replay import FinishedReplay, what_differs
+from weir.replay.loop_check import LoopCheck, WrittenBatch
+from weir.replay.replay_identity import replay_parts
+from weir.replay.replay_paths import check_places
+from weir.replay.reports import (
+    ReplayInput,
+    ReplayReport,
+    cut_inputs,
+    run_inputs,
+    variant_reports,
+)
+from weir.replay.run_folder import FinishedBatch, MadeFile, RunFolder, opened_folder
+from weir.replay.saved_state import StateManifest, load_state, save_state, state_mark
+from weir.replay.shadow_runs import ComparedEvents, Shadowing, can_be_read
+from weir.replay.slices import slices_of
+from weir.replay.variants import Variant, variants_of
+from weir.replay.what_if import compare_variants
+from weir.runtime.reports import OnProgress, Progress
+
+if TYPE_CHECKING:
+    from weir.spark.session import RunningSession
+
+FormatName: TypeAlias = Literal["parquet", "jsonl"]
+
+
+def replay_app(
+    app: App,
+    *,
+    logs: Mapping[str, str | os.PathLike[str]] | None = None,
+    out: str | os.PathLike[str],
+    format: FormatName = "parquet",
+    runner: ReplayRunner = "local",
+    start: int | str | None = None,
+    end: int | str | None = None,
+    batch: int | None = None,
+    state_in: str | os.PathLike[str] | None = None,
+    state_out: str | os.PathLike[str] | None = None,
+    params: Mapping[str, object] | None = None,
+    parallelism: int | None = None,
+    cut: int | None = None,
+    check: bool = False,
+    shadow: int | None = None,
+    anew: bool = False,
+    vectorise: bool = True,
+    progress: OnProgress | None = None,
+    spark: RunningSession | None = None,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> ReplayReport:
+    """Run an app over its logs, and write what it emits to `out`; see the module's rules.
+
+    `logs` has paths by event type. Only events with start ≤ vs < end count (ticks, or ISO 8601).
+    `batch` is how many events of all logs together are a batch. `state_in` begins with a saved
+    state, `state_out` saves that in the end. A parameter with a list of values makes variants, each
+    in a folder of its own. `shadow` is how many first events are compared with the serial loop (0:
+    none). `anew` forgets what an earlier try has done. The runner `offline` is a job of Spark, in
+    the session `spark`, or in one that is made with `master` and `settings`.
+    """
+    check_numbers(cut=cut, parallelism=parallelism)
+    if format not in ("parquet", "jsonl"):
+        raise PlanError(f"no replay writes '{format}'", hint="parquet or jsonl")
+    if batch is not None and batch < 1:
+        raise PlanError(f"a batch has at least 1 event, not {batch}")
+    if shadow is not None and shadow < 0:
+        raise PlanError(f"shadow is a number of events, or 0, not {shadow}")
+    choice = RunChoice(runner, parallelism, cut, check, master, settings, spark)
+    wanted = _Wanted(
+        Path(out), format, batch,
+        None if state_in is None else Path(state_in),
+        None if state_out is None else Path(state_out),
+    )  # fmt: skip
+    task = ReplayTask(
+        app,
+        log_paths(app, {name: os.fspath(path) for name, path in (logs or {}).items()}),
+        variants_of(app, params or {}),
+        None if start is None else parse_time(start, "--from"),
+        None if end is None else parse_time(end, "--to"),
+        vectorise,
+    )
+    return _Replay(task, wanted, choice, progress, anew, shadow).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Holds where things go and come from."""
+
+    out: Path
+    format: str
+    batch: int | None
+    state_in: Path | None
+    state_out: Path | None
+
+
+@dataclass(slots=True)
+class _Replay:
+    """Holds what a replay knows while it runs."""
+
+    task: ReplayTask
+    wanted: _Wanted
+    choice: RunChoice
+    progress: OnProgress | None
+    anew: bool
+    shadow: int | None
+    first: BatchProgram = field(init=False)
+    """The program of the first batch, with the states behind it."""
+    begun: dict[str, str] = field(default_factory=dict)
+    """The tables that the first batch begins with, by the keys of states."""
+    manifest: StateManifest | None = None
+    compared: ComparedEvents = field(default_factory=ComparedEvents)
+    """What of the first batch that was run agrees with the serial loop."""
+    loops: LoopCheck | None = None
+    """The serial loop over all events, if what is written is compared with it."""
+
+    def run(self) -> ReplayReport:
+        said = (self.wanted.batch, self.wanted.state_in, self.wanted.state_out)
+        self.first = first_program(self.task, saved=any(option is not None for option in said))
+        if not self.first.emitted and self.wanted.state_out is None:
+            hint = "app.emit('name', field=…), or save its state with --state-out"
+            raise PlanError(f"the app `{self.task.app.name}` emits nothing", hint=hint)
+        if self.wanted.state_in is not None:
+            self._begin_with(self.wanted.state_in)
+        task = self.task
+        if task.start is not None and task.end is not None and task.start >= task.end:
+            raise PlanError(f"no time is from {task.start} to before {task.end}")
+        self._check_streams()
+        times = open_logs(self.first.program, task.paths, only_times=True)
+        warn_of_logs(times)
+        known = {*task.paths, *self.first.restored}
+        others = [s for s in self.first.program.sources if s.name not in known]
+        # Nobody can tell whether a DataFrame is what it was.
+        anew = self.anew or not all(source.has_origins for source in others)
+        logs = [*times, *open_sources(others)]
+        paths = {key: self._output_path(key) for key in self.first.emitted}
+        wanted, saved = self.wanted, list(self._saved.values())
+        check_places(self.first, paths, logs, out=wanted.out, state_in=wanted.state_in, saved=saved)
+        with opened_folder(wanted.out, anew=anew) as folder:
+            folder.begin(self._parts(logs))
+            done = folder.report
+            redone = "" if done is None else what_differs(done, self.wanted.state_out)
+            if done is not None and not redone:
+                return msgspec.structs.replace(done.report, again=True)
+            if redone:
+                folder.forget_end()
+            return msgspec.structs.replace(self._replay(folder, times), redone=redone)
+
+    @property
+    def _saved(self) -> dict[Variant, Path]:
+        """Where the states of variants are saved, if they are."""
+        saved = self.wanted.state_out
+        return {} if saved is None else {v: saved / v.folder for v in self.task.variants}
+
+    @property
+    def _streams(self) -> list[str]:
+        """The event types that are no logs but streams."""
+        return [e.name for e in self.task.app.event_types.values() if not e.is_log]
+
+    def _check_streams(self) -> None:
+        """Refuse what needs logs where there are none."""
+        for name in self._streams:
+            if self.wanted.batch is not None:
+                raise PlanError(
+                    f"the events of `{name}` are the rows of a stream: they cannot be cut into "
+                    "batches",
+                    hint="leave out --batch, or write the stream to a file and give that as a log",
+                )
+            if self.wanted.state_out is not None and self.task.end is None:
+                raise PlanError(f"--state-out needs --to: `{name}` is no log but a stream")
+
+    def _begin_with(self, saved: Path) -> None:
+        """Begin with a saved state: with its tables, at its time."""
+        states = map(self._states_of, self.task.variants)
+        self.manifest, tables = load_state(saved, self.task.app, states)
+        upto, start = self.manifest.upto, self.task.start
+        if upto is not None and start is not None and start < upto:
+            raise PlanError(
+                f"the saved state in '{saved}' has all events before {upto} already: "
+                f"--from {start} would take some of them twice",
+                hint=f"leave out --from, or say {upto} or later",
+            )
+        self.task = replace(self.task, start=upto if start is None else start)
+        self.begun = {key_of(v, n): path for v in self.task.variants for n, path in tables.items()}
+        self.first = batch_program(
+            self.task, final=True, restored=self.begun, saved=self.first.saved
+        )
+
+    def _parts(self, logs: Sequence[RankedLog]) -> dict[str, str]:
+        task, wanted = self.task, self.wanted
+        said = {
+            "--from": task.start, "--to": task.end, "--batch": wanted.batch,
+            "--format": wanted.format, "--state-out": wanted.state_out,
+        }  # fmt: skip
+        return replay_parts(task, self.first, log_marks(logs), said, wanted.state_in)
+
+    # --- batches ---------------------------------------------------------------------------
+
+    def _replay(self, folder: RunFolder, times: Sequence[RankedLog]) -> ReplayReport:
+        cuts = self._cuts(folder, times)
+        if folder.finished(0) is None:
+            batch = None if cuts is None else cuts.batches[0]
+            self.compared = self._shadowing.compare(self.first, self.begun, batch)
+        is_one = cuts is None or len(cuts.batches) == 1
+        is_checked = self.choice.check and can_be_read(self.first)
+        if is_checked or (is_one and self.compared.are_all):
+            self.loops = LoopCheck(self.task, self.progress)
+        with batch_runner(self.choice) as run:
+            if cuts is None or len(cuts.batches) == 1:
+                report = self._at_once(folder, run, cuts)
+            else:
+                report = self._in_batches(folder, run, cuts)
+        if len(self.task.variants) > 1:
+            report = compare_variants(report, self.wanted.out)
+        saved, folders = self.wanted.state_out, [v.folder for v in self.task.variants]
+        states = {} if saved is None else {name: state_mark(saved / name) for name in folders}
+        folder.finish(FinishedReplay(report, states))
+        return report
+
+    @property
+    def _shadowing(self) -> Shadowing:
+        return Shadowing(self.task, self.shadow)
+
+    def _cuts(self, folder: RunFolder, times: Sequence[RankedLog]) -> LogCuts | None:
+        """Find where the logs are cut; None if they are one batch and nobody must know more."""
+        wanted, task = self.wanted, self.task
+        if self._streams:
+            return None
+        spans = (wanted.batch, wanted.state_in, wanted.state_out, task.start, task.end)
+        small = not self.first.hands_on or logs_size(times) <= BATCH_BYTES
+        if all(said is None for said in spans) and small:
+            return None
+        found = folder.cuts
+        if found is None:
+            found = cut_logs(
+                times, events=wanted.batch if self.first.hands_on else OPEN, progress=self.progress,
+                start=START if task.start is None else task.start,
+                end=OPEN if task.end is None else task.end,
+            )  # fmt: skip
+            folder.keep_cuts(found)
+        return found
+
+    def _at_once(self, folder: RunFolder, run: RunBatch, cuts: LogCuts | None) -> ReplayReport:
+        """Run all as one batch, straight to the outputs; or, if they are compared with the serial
+        loop, first to a folder."""
+        paths = {key: self._output_path(key) for key in self.first.emitted}
+        is_compared = self.loops is not None
+        made = batch_program(
+            self.task, emitted=None if is_compared else paths,
+            final=self.wanted.state_out is not None, as_of=self._as_of(cuts), restored=self.begun,
+            saved=self.first.saved,
+        )  # fmt: skip
+        made_in = folder.new_batch(0).absolute()
+        own = (*made.states.values(), *(made.emitted.values() if is_compared else ()))
+        in_batch = {o: replace(o, path=str(made_in / o.path)) for o in own}
+        program = replace(
+            made.program, outputs=tuple(in_batch.get(o, o) for o in made.program.outputs)
+        )
+        logs = open_logs(self.first.program, self.task.paths)
+        parts: Sequence[SourcePartition] = [log.partition for log in logs]
+        if cuts is not None:
+            parts = slices_of(cuts.batches[0], logs)
+        whole: dict[str, list[SourcePartition]] = {}
+        for log, part in zip(logs, parts, strict=True):
+            whole.setdefault(log.source.name, []).append(part)
+        told = run(program, batch_partitions(made, self.begun, whole), Path(), self.progress)
+        events = told.events if cuts is None else cuts.batches[0].events
+        if is_compared:
+            found = finished_batch(made, told, made_in, events)
+            batch = None if cuts is None else cuts.batches[0]
+            self._check(self.first, self.begun, batch, made_in, found, self._as_of(cuts))
+            written = assemble(made, [(made_in, found)], self._output_path)
+        else:
+            outputs = {o.path: MadeFile(o.path, o.rows, o.digest) for o in told.outputs}
+            written = {key: outputs[path] for key, path in paths.items()}
+        self._save_states({key: made_in / o.path for key, o in made.states.items()}, cuts)
+        inputs = run_inputs(told, self.task.paths) if cuts is None else cut_inputs(logs, cuts)
+        return self._report(events, 1, cuts, written, inputs)
+
+    def _in_batches(self, folder: RunFolder, run: RunBatch, cuts: LogCuts) -> ReplayReport:
+        labels = {key: output.path for key, output in self.first.states.items()}
+        later = batch_program(self.task, final=True, restored=labels, saved=self.first.saved)
+        states = self.task.app.states.values()
+        ends = any(s.last is not None or s.expires is not None for s in states)
+        logs = open_logs(self.first.program, self.task.paths)
+        before, made, is_compared = self.begun, [], False
+        waiting = [b.events for n, b in enumerate(cuts.batches) if folder.finished(n) is None]
+        done, size = 0, sum(waiting)
+        with BatchReading(logs, cuts, self.choice) as reading:
+            for number, batch in enumerate(cuts.batches):
+                found = folder.finished(number)
+                if found is not None:
+                    folder.check(number, found)
+                else:
+                    program = later if number else self.first
+                    is_last = number == len(cuts.batches) - 1
+                    as_of = self._as_of(cuts) if is_last else batch.reached
+                    if ends:
+                        program = batch_program(
+                            self.task, final=True, restored=labels if number else self.begun,
+                            as_of=as_of, saved=self.first.saved,
+                        )  # fmt: skip
+                    if number and not is_compared:
+                        self._shadowing.compare(later, before, batch)
+                        is_compared = True
+                    part = folder.new_batch(number)
+                    partitions = batch_partitions(program, before, reading.partitions(number))
+                    progress = self._progress(cuts, number, done, size)
+                    told = run(program.program, partitions, part, progress)
+                    found = finished_batch(program, told, part, batch.events)
+                    self._check(program, before, batch, part, found, as_of)
+                    folder.finish_batch(number, found)
+                    done += batch.events
+                here = folder.batch(number).absolute()
+                made.append((here, found))
+                before = {key: str(here / file.path) for key, file in found.states.items()}
+        self._save_states({key: Path(path) for key, path in before.items()}, cuts)
+        written = assemble(self.first, made, self._output_path)
+        events = sum(batch.events for batch in cuts.batches)
+        return self._report(events, len(made), cuts, written, cut_inputs(logs, cuts))
+
+    def _check(
+        self, made: BatchProgram, tables: Mapping[str, str], batch: LogBatch | None, folder: Path,
+        found: FinishedBatch, as_of: int | None,
+    ) -> None:  # fmt: skip
+        """Compare what a batch has written in a folder with the serial loop, if that is asked."""
+        if self.loops is not None:
+            emitted = {key: str(folder / file.path) for key, file in found.emitted.items()}
+            states = {key: str(folder / file.path) for key, file in found.states.items()}
+            self.loops.check(WrittenBatch(made, tables, batch, emitted, states, as_of))
+
+    def _progress(self, cuts: LogCuts, number: int, before: int, size: int) -> OnProgress | None:
+        """Tell of a batch, before which this process has taken so many of `size` events."""
+        progress = self.progress
+        if progress is None:
+            return None
+        where = f"batch {number + 1} of {len(cuts.batches)}"
+
+        def tell(found: Progress) -> None:
+            stage = f"{where}, {found.stage}" if found.stage else where
+            # The rows of states that are read in again are no events.
+            events = before + min(found.events, cuts.batches[number].events)
+            reached = min(found.reached, cuts.batches[number].reached)
+            progress(Progress(events, reached, events, size, stage))
+
+        return tell
+
+    # --- the end ---------------------------------------------------------------------------
+
+    def _output_path(self, key: str) -> str:
+        return str(self.wanted.out / f"{key}.{self.wanted.format}")
+
+    def _save_states(self, tables: Mapping[str, Path], cuts: LogCuts | None) -> None:
+        upto = self._upto(cuts)
+        for variant, folder in self._saved.items():
+            states = self._states_of(variant)
+            own = {name: tables[key_of(variant, name)] for name in states}
+            save_state(folder, own, self.task.app, states, upto)
+
+    def _states_of(self, variant: Variant) -> dict[str, FinalState]:
+        """Return the states that a variant merges into, by name: what a parameter turns off has no
+        state, as in a run of this variant alone."""
+        keys = {name: key_of(variant, name) for name in self.task.app.states}
+        return {n: self.first.saved[key] for n, key in keys.items() if key in self.first.saved}
+
+    def _upto(self, cuts: LogCuts | None) -> int | None:
+        """Return the time before which all events are in the last state; None if there are none, or
+        nobody knows."""
+        if self.task.end is not None:
+            return self.task.end
+        if cuts is not None and cuts.first is not None:
+            return max(batch.reached for batch in cuts.batches) + 1
+        return None if self.manifest is None else self.manifest.upto  # nothing came since
+
+    def _as_of(self, cuts: LogCuts | None) -> int | None:
+        """Return the time that the last state is as of, if that is known."""
+        upto = self._upto(cuts)
+        return upto if upto is None or self.task.end is not None else upto - 1
+
+    def _report(
+        self,
+        events: int,
+        batches: int,
+        cuts: LogCuts | None,
+        written: Mapping[str, MadeFile],
+        inputs: tuple[ReplayInput, ...],
+    ) -> ReplayReport:
+        first = None if cuts is None else cuts.first
+        last = None if cuts is None or not events else max(b.reached for b in cuts.batches)
+        variants = variant_reports(self.task.variants, written)
+        return ReplayReport(
+            self.task.app.name, events, batches, first, last, inputs, variants,
+            shadow=self.compared.count if self.loops is None else self.loops.events,
+            in_rows=self.first.in_rows,
+        )  # fmt: skip

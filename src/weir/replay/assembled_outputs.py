@@ -1,0 +1,62 @@
+"""Puts together what the batches of a replay have emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from weir.files.saved_outputs import open_outputs
+from weir.files.writers import OutputStaging, OutputWriter, put_all_in_place
+from weir.plan.operators import schema
+from weir.reliable.digest import Digest
+from weir.replay.batch_programs import BatchProgram
+from weir.replay.run_folder import FinishedBatch, MadeFile
+from weir.runtime.reports import RunReport
+
+
+def finished_batch(made: BatchProgram, told: RunReport, folder: Path, events: int) -> FinishedBatch:
+    """Say what a batch has made, by its report; paths are those in its folder."""
+    by_path = {str(Path(o.path)): o for o in told.outputs}
+
+    def file(path: str) -> MadeFile:
+        found = by_path[str(folder / path)]
+        return MadeFile(path, found.rows, found.digest)
+
+    return FinishedBatch(
+        events,
+        {key: file(output.path) for key, output in made.emitted.items()},
+        {key: file(output.path) for key, output in made.states.items()},
+    )
+
+
+def assemble(
+    made: BatchProgram,
+    batches: Sequence[tuple[Path, FinishedBatch]],
+    path_of: Callable[[str], str],
+) -> dict[str, MadeFile]:
+    """Write what all batches have emitted to the outputs, by their keys; all of them are renamed to
+    their paths when all are whole."""
+    found: dict[str, MadeFile] = {}
+    staged: list[OutputStaging] = []
+    with ExitStack() as undo:
+        for key, output in made.emitted.items():
+            files = [(folder, batch.emitted[key]) for folder, batch in batches]
+            path, total = path_of(key), Digest()
+            writer = OutputWriter(path, schema(output.node))
+            undo.callback(writer.abort)
+            for folder, file in files:
+                total += _digest(file.digest)
+                if file.rows:
+                    (saved,) = open_outputs([str(folder / file.path)])
+                    for batch in saved.batches(saved.files[0]):
+                        writer.write(0, batch)
+            staged.append(writer.finish(total))
+            found[key] = MadeFile(path, total.count, str(total))
+        put_all_in_place(staged)
+    return found
+
+
+def _digest(text: str) -> Digest:
+    total, _, count = text.partition("-")
+    return Digest(int(total, 16), int(count))

@@ -1,0 +1,57 @@
+"""Says what is replayed, part by part, so that a changed part is refused by its name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from weir.handlers.api.app import App
+from weir.plan.plan_fingerprint import plan_fingerprint
+from weir.plan.program import Program
+from weir.plan.rewrites.rewrite import rewrite
+from weir.plan.stages import cut_stages
+from weir.plan.usercode.code_fingerprint import program_code, value_text
+from weir.replay.batch_programs import BatchProgram, ReplayTask
+from weir.replay.run_folder import COMPILED
+from weir.replay.saved_state import state_mark
+
+
+def replay_parts(
+    task: ReplayTask,
+    made: BatchProgram,
+    logs: Mapping[str, str],
+    said: Mapping[str, object],
+    state_in: Path | None,
+) -> dict[str, str]:
+    """Return the parts with what tells of each whether it is the same: the app's code and what
+    it compiles to, its logs (`log_marks`), the values of its parameters, and what else was
+    said."""
+    parts = {f"the app {task.app.name}": ""}
+    # Where files are is no part of the app.
+    program = replace(made.program, outputs=tuple(
+        replace(output, path=f"{n}.jsonl") for n, output in enumerate(made.program.outputs)
+    ))  # fmt: skip
+    parts[COMPILED] = _compiled(task.app, program)
+    parts |= dict(task.app.code) or program_code(program)
+    parts |= logs
+    for name in task.app.params:
+        values = dict.fromkeys(repr(variant.values[name]) for variant in task.variants)
+        parts[f"the parameter {name}"] = ", ".join(values)
+    parts |= {option: str(value) for option, value in said.items() if value is not None}
+    if state_in is not None:
+        parts["--state-in"] = state_mark(state_in)
+    return parts
+
+
+def _compiled(app: App, program: Program) -> str:
+    """Hash what an app is compiled to: its plan, and its handlers with the values that they read.
+    What it takes from outside of its text, as from the environment, is in these."""
+    plan = plan_fingerprint(cut_stages(rewrite(program), 1))
+    handlers = [value_text(h.function) for h in app.handlers.values()] if app.code else []
+    return _hash(repr(([part.hash for part in plan.parts], handlers)).encode())
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]

@@ -1,0 +1,258 @@
+"""The driver of a host: it gives the machine threads and channels, in a process below a Spark task.
+
+That process is a child of the task's (`host_process.py`). Its main thread runs
+the machine: it takes signals from an inbox, lets vertices step, and carries commands out. Other
+threads do all that may have to wait (they read and write the store, read sources, receive and send
+entries, report to the manager), and only put signals into the inbox.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
+from uuid import uuid4
+
+import msgspec
+
+from weir.errors import RunError, WeirError
+from weir.files.object_store import ObjectStore
+from weir.files.obstore_use import is_used_here
+from weir.ingress.ingress_log import LogCollected
+from weir.job.host import Host
+from weir.job.poison import Death
+from weir.job.signals import (
+    BeginAnew,
+    ChunkRead,
+    Connect,
+    Deliver,
+    Disconnect,
+    EndSubscription,
+    Get,
+    HostCommand,
+    HostSignal,
+    MakeRoom,
+    Pull,
+    Put,
+    SourceBehind,
+    SourceFailed,
+    SourceWaits,
+    Subscribed,
+    Taken,
+    Unsubscribed,
+)
+from weir.reliable.log import batch_bytes
+from weir.reliable.store import Store
+from weir.spark.live.addresses import own_endpoint
+from weir.spark.live.flight import Server, Subscription
+from weir.spark.live.host_process import keep_host
+from weir.spark.live.host_reports import Reporter, Voice
+from weir.spark.live.job_description import LiveJob
+from weir.spark.live.loop_warmup import make_warm
+from weir.spark.live.machine_check import check_this_machine
+from weir.spark.live.message_checks import Wanted
+from weir.spark.live.step_notes import SharedNotes
+from weir.spark.live.store_threads import StoreThreads
+from weir.spark.live.stream_connections import Receivers
+from weir.spark.worker import settle_worker
+
+IDLE = 0.02
+"""Seconds that the loop waits for a signal before it looks at the clock."""
+_MEND = "everything is kept, so mend it and run again with --resume"
+
+
+def run_host(job: LiveJob, slot: int) -> None:
+    """Run a host in this Spark task until the job is over."""
+    settle_worker(job.manager, slot)
+    if is_used_here():
+        raise RunError(
+            "this Python worker has used obstore for another job of the session, and cannot fork "
+            "a host; Spark starts another worker"
+        )
+    if job.host_at is None:
+        check_this_machine(job)
+    make_warm(job, slot)
+    vertices = [spec.id for spec in job.topology.order]
+    keep_host(partial(_host, job, slot), partial(Voice, job), vertices)
+
+
+def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:
+    with closing(ObjectStore(job.store).impatient()) as store:
+        while not _Session(job, slot, store, notes, deaths).run():
+            pass
+
+
+class _Session:
+    """Runs one session of a host: from its first report until it begins anew, or the job is
+    over."""
+
+    def __init__(
+        self,
+        job: LiveJob,
+        slot: int,
+        store: ObjectStore,
+        notes: SharedNotes,
+        deaths: Sequence[Death],
+    ) -> None:
+        self._job, self._slot = job, slot
+        self._inbox: queue.SimpleQueue[HostSignal | BaseException] = queue.SimpleQueue()
+        self._machine = Host(
+            f"{slot}-{uuid4().hex[:8]}",
+            job.topology,
+            job.strategies,
+            job.maker(lambda text: self._reporter.show(text)),
+            job.host_settings,
+            notes,
+            deaths,
+            time.monotonic,
+        )
+        notes.open_session(self._machine.session)
+        self._threads = StoreThreads(store, self._inbox.put)
+        self._sources = _Sources(job, store, self._inbox.put)
+        self._receivers = Receivers(job.security, job.types_of, self._inbox.put)
+        self._subscriptions: dict[str, Subscription] = {}
+        self._over: bool | None = None
+        """None while the session runs; then whether the job is over."""
+        self._server = Server(
+            job.host_at or own_endpoint(job.addresses, job.manager),
+            job.security,
+            subscribe=self._subscribe,
+            unsubscribe=self._unsubscribe,
+            sent=lambda s, e: self._inbox.put(Taken(s.name, batch_bytes(e.rows) + 1)),
+        )
+        self._reporter = Reporter(job, self._inbox.put, notes)
+
+    def run(self) -> bool:
+        """Run the session to its end; say whether the job is over."""
+        try:
+            while self._over is None:
+                self._turn()
+        finally:
+            self._close()
+        return self._over
+
+    def _turn(self) -> None:
+        self._report()
+        self._receivers.watch(time.monotonic())
+        progressed, commands = self._machine.work(time.monotonic())
+        self._do(commands)
+        try:
+            signal = self._inbox.get(timeout=0 if progressed else IDLE)
+            while True:
+                if isinstance(signal, BaseException):
+                    raise signal
+                self._do(self._machine.handle(signal, time.monotonic()))
+                signal = self._inbox.get_nowait()
+        except queue.Empty:
+            return
+
+    def _report(self) -> None:
+        if self._reporter.is_due(time.monotonic()):
+            report = self._machine.report(
+                self._server.url, self._slot, os.getpid(), socket.gethostname()
+            )
+            unreached = self._receivers.unreached(time.monotonic())
+            self._reporter.tell(msgspec.structs.replace(report, unreached=unreached))
+
+    def _close(self) -> None:
+        self._reporter.close()
+        self._receivers.close()
+        for subscription in list(self._subscriptions.values()):
+            subscription.put(None)
+        self._sources.close()
+        self._threads.close(wait=False)
+        self._server.end()
+
+    # --- commands ----------------------------------------------------------------------------
+
+    def _do(self, commands: list[HostCommand]) -> None:
+        for command in commands:
+            match command:
+                case Deliver(name, entry):
+                    if name in self._subscriptions:
+                        self._subscriptions[name].put(entry)
+                case MakeRoom(vertex, input, _, size):
+                    self._receivers.consumed(vertex, input, size)
+                case Put() | Get():
+                    self._threads.do(command)
+                case Connect():
+                    self._receivers.connect(command)
+                case Disconnect(vertex, input):
+                    self._receivers.disconnect(vertex, input)
+                case EndSubscription(name):
+                    subscription = self._subscriptions.pop(name, None)
+                    if subscription is not None:
+                        subscription.put(None)
+                case Pull():
+                    self._sources.pull(command)
+                case BeginAnew(over):
+                    self._over = over
+
+    def _subscribe(self, wanted: Wanted) -> Subscription:
+        """Begin a subscription; a thread of the server calls this."""
+        subscription = Subscription(uuid4().hex)
+        self._subscriptions[subscription.name] = subscription
+        self._inbox.put(Subscribed(subscription.name, wanted.stream, wanted.seq))
+        return subscription
+
+    def _unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription; a thread of the server calls this."""
+        self._subscriptions.pop(subscription.name, None)
+        self._inbox.put(Unsubscribed(subscription.name))
+
+
+class _Sources:
+    """Reads the partitions of sources, each in a thread of its own, one chunk ahead of the host."""
+
+    def __init__(self, job: LiveJob, store: Store, put: Callable[[HostSignal], None]) -> None:
+        self._job, self._store, self._put = job, store, put
+        self._asked: dict[tuple[str, int], queue.SimpleQueue[None]] = {}
+        """For each vertex and incarnation, one item for every chunk that the host has asked for."""
+        self._closed = False
+
+    def pull(self, pull: Pull) -> None:
+        key = (pull.vertex, pull.incarnation)
+        if key not in self._asked:
+            self._asked[key] = queue.SimpleQueue()
+            threading.Thread(target=self._run, args=(pull,), daemon=True, name="source").start()
+        self._asked[key].put(None)
+
+    def _run(self, pull: Pull) -> None:
+        vertex, incarnation = pull.vertex, pull.incarnation
+        asked = self._asked[vertex, incarnation]
+        last = ""
+
+        def waits(why: str) -> None:
+            nonlocal last
+            if why != last:
+                last = why
+                self._put(SourceWaits(vertex, incarnation, why))
+
+        try:
+            for chunk in self._job.chunks(pull, self._store, lambda: self._closed, waits):
+                asked.get()
+                self._put(ChunkRead(vertex, incarnation, chunk))
+        except LogCollected as error:
+            self._put(SourceBehind(vertex, incarnation, str(error)))
+            return
+        except WeirError as error:
+            self._put(SourceFailed(vertex, incarnation, f"{type(error).__name__}: {error}"))
+            return
+        except OSError as error:
+            why = f"'{error.filename}' cannot be read: {error.strerror}; {_MEND}"
+            self._put(SourceFailed(vertex, incarnation, why if error.filename else str(error)))
+            return
+        except Exception as error:  # a reader's bug or a broken file: it must not look like silence
+            self._put(SourceFailed(vertex, incarnation, f"{type(error).__name__}: {error}"))
+            return
+        if not self._closed:
+            asked.get()
+            self._put(ChunkRead(vertex, incarnation, None))
+
+    def close(self) -> None:
+        self._closed = True

@@ -1,0 +1,60 @@
+"""A host is warm before it comes: the loops that its job needs are loaded, or compiled.
+
+Rules
+1. The driver finds out which loops a job needs (`loop_search.py`), compiles those that it has no
+   code of, and sends all code to the hosts with their tasks: as code, which it is, by the way that
+   the program's own code takes, and not through the store, where nothing is code.
+2. The process of a host's task loads it, if it is of its machine's kind, or compiles; then it forks
+   the host, and later those that follow it, which all have the loops from the start.
+3. Who takes longer than `SIGN_AFTER` seconds tells the manager so, again and again.
+"""
+
+from __future__ import annotations
+
+import mmap
+import socket
+import struct
+import time
+from functools import partial
+
+import msgspec
+
+from weir.job.messages import Preparing
+from weir.loops.code_cache import make_ready, unpack
+from weir.spark.live.flight import ChannelErrors, Client
+from weir.spark.live.host_process import PULSE_EVERY, meanwhile
+from weir.spark.live.job_description import LiveJob
+
+SIGN_AFTER = 1.0
+"""Seconds; see rule 3. To load code takes less."""
+_AT = struct.Struct("<II")
+"""How many loops are ready, and of how many, in memory that two processes share."""
+
+
+def make_warm(job: LiveJob, slot: int) -> None:
+    """Load the loops that the job needs, or compile them, in the task's process: all hosts that it
+    forks have them then. A child gives signs of it, since that process has no channels."""
+    if job.loops is None:
+        return
+    at = mmap.mmap(-1, _AT.size)
+
+    def tell(done: int, of: int) -> None:
+        at[:] = _AT.pack(done, of)
+
+    with meanwhile(partial(_say_preparing, job, slot, at)):
+        unpack(job.loops)
+        make_ready(job.loops.needs, tell)
+
+
+def _say_preparing(job: LiveJob, slot: int, at: mmap.mmap) -> None:
+    """Tell the manager again and again how many loops are ready, if it takes long."""
+    time.sleep(SIGN_AFTER)
+    client: Client | None = None
+    while True:
+        said = Preparing(slot, socket.gethostname(), *_AT.unpack(at[:]))
+        try:
+            client = client or Client(job.manager, job.security)
+            client.act("prepare", msgspec.msgpack.encode(said))
+        except ChannelErrors:
+            client = None
+        time.sleep(PULSE_EVERY)
