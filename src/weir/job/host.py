@@ -13,8 +13,9 @@ Rules
    (docs/design/0009).
 4. Nothing counts before the store says so: the host reports segments and checkpoints when they are
    stored.
-5. An answer of the store goes to the instance that asked (`store_requests.py`), never to its successor.
-   A request that failed is repeated; until it succeeds the host reports that it is in trouble.
+5. An answer of the store goes to the instance that asked (`store_requests.py`), never to its
+   successor. A request that failed is repeated; until it succeeds the host reports that it is in
+   trouble.
 6. While orders say so (`Orders.held`), sinks neither step nor commit: nothing leaves the job yet.
 7. The host notes what it is about to do before it does it (`poison.py`). With every report it tells
    of the deaths of hosts that ran in this slot before.

@@ -282,7 +282,7 @@ def test_accesses(body: str, expected: list[str]) -> None:
     if body in CIRCLES:
         assert verdict.kind == "refused"
         assert "in a circle over different keys: h (line" in verdict.text
-        assert "app.serial(h) runs them in one partition" in verdict.text
+        assert "app.serial(h) runs it in one partition" in verdict.text
         assert verdict_of(body, before=HELPERS, serial=True).kind == "same"
     else:
         assert verdict == Verdict("same")
@@ -389,7 +389,7 @@ def test_accesses_of_handlers_in_rows(body: str, expected: list[str], why: str) 
     [
         ("h = []\nfor x in e.xs:\n    h.append(x)\napp.emit('x', v=h)",
          "declare it: app.emits('x', 'v BIGINT, …')"),
-        ("for i, x in enumerate(e.xs):\n    sums.add(x, i)", "say it: app.state('sums', …, key="),
+        ("for i, x in enumerate(e.xs):\n    sums.add(x, i)", "declare it: app.state('sums', …, key="),
     ],
 )  # fmt: skip
 def test_types_that_the_text_does_not_say_are_declared(body: str, hint: str) -> None:

@@ -328,7 +328,9 @@ def test_an_event_is_not_a_key() -> None:
     assert analysed.why_rows.endswith(": the event is used as a whole")
     refused = verdict_of("sums.add(e, 1)")
     assert refused.kind == "refused"
-    assert "the type of a key of `sums` is not known; say it: app.state('sums', …" in refused.text
+    assert (
+        "the type of a key of `sums` is not known; declare it: app.state('sums', …" in refused.text
+    )
     failed = verdict_of("keyed.add(e, 1)", before=KEYED)
     assert failed.kind == "failed"
     assert "a key of keyed must be BIGINT, not m(vs=0" in failed.text

@@ -242,7 +242,7 @@ def test_circles_over_different_keys_are_refused_by_name() -> None:
     assert str(refused.value) == (
         "handlers read and write in a circle over different keys: mark (line 10) → seen → mark; "
         "seen with e.a (line 10), seen with e.b (line 11); use one key in all of them, or "
-        "app.serial(mark) runs them in one partition, row by row"
+        "app.serial(mark) runs it in one partition, with all its states at hand"
     )
 
 
@@ -254,7 +254,7 @@ def test_a_circle_of_two_handlers_names_both() -> None:
         flow(one, two)
     assert str(refused.value) == (
         "two (line 11): `t` has the key e.b (line 10), and `s` e.a (line 11): reads and merges "
-        "that depend on each other need one key; app.serial(two, one) runs them in one partition, "
+        "that depend on each other need one key; app.serial(one, two) runs them in one partition, "
         "with all their states at hand"
     )
 
@@ -328,8 +328,8 @@ def test_a_circle_through_a_serial_group_is_refused() -> None:
     with pytest.raises(PlanError) as refused:
         flow(strange, other, groups={"h": 0})
     assert str(refused.value) == (
-        "the serial group of h is in a circle with other; put all of them into one group: "
-        "app.serial(h, other)"
+        "the serial group of h is in a circle with other; app.serial(h, other) runs them in one "
+        "partition, with all their states at hand"
     )
 
 

@@ -22,7 +22,7 @@ Rules
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -30,6 +30,7 @@ from weir.errors import PlanError
 from weir.handlers.planning.graph_components import reachable, strong_components, way_around
 from weir.handlers.planning.handler_order import EventFlow, PlacedUnit, event_flow
 from weir.handlers.planning.row_stages import (
+    NeedsSerial,
     NotInRows,
     StateTraits,
     Unit,
@@ -45,7 +46,6 @@ from weir.handlers.trees.values import Const, Element, Field, Instant, Op, ReadV
 
 Request: TypeAlias = tuple[str, int]
 """An access: its event type and its order."""
-_SERIAL_HINT = "app.serial({handlers}) runs them in one partition, row by row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,61 @@ def app_flow(
 ) -> Flow:
     """Draw the dataflow of an app: its event types and handlers come in order of definition.
 
-    `groups` says in which serial group a handler is. PlanError for what cannot be run.
+    `groups` says in which serial group a handler is. PlanError for what cannot be run; it names all
+    handlers that a serial group needs to have.
     """
+
+    def drawn(in_groups: Mapping[str, int | None]) -> Flow:
+        return _drawn(events, analysed, in_groups, states, traits, vectorise=vectorise)
+
+    try:
+        return drawn(groups)
+    except NeedsSerial as problem:
+        known = {one.handler: groups.get(one.handler) for one in analysed}
+        hint = _serial_hint(problem, known, drawn)
+        raise PlanError(problem.message, hint=f"{problem.hint}{hint}") from None
+
+
+def _serial_hint(
+    problem: NeedsSerial,
+    groups: Mapping[str, int | None],
+    drawn: Callable[[Mapping[str, int | None]], Flow],
+) -> str:
+    """Say which serial group runs what is refused: handlers are added until planning succeeds."""
+    members = set(problem.handlers)
+    new = 1 + max((n for n in groups.values() if n is not None), default=0)
+    runs = False
+    while not runs:
+        joined = {groups[name] for name in members} - {None}
+        members |= {name for name, group in groups.items() if group in joined}
+        try:
+            drawn({name: new if name in members else group for name, group in groups.items()})
+            runs = True
+        except NeedsSerial as more:
+            if members.issuperset(more.handlers):
+                break
+            members.update(more.handlers)
+        except PlanError:
+            break
+    names = [name for name in groups if name in members]
+    it, its = ("it", "its") if len(names) == 1 else ("them", "their")
+    return (
+        f"app.serial({', '.join(names)}) runs {it} in one partition, with all {its} states at hand"
+    )
+
+
+def _drawn(
+    events: Sequence[str],
+    analysed: Sequence[Analysed],
+    groups: Mapping[str, int | None],
+    states: Sequence[str],
+    traits: StateTraits,
+    *,
+    vectorise: bool,
+) -> Flow:
     for one in analysed:
         if one.refused and groups.get(one.handler) is None:
-            raise PlanError(one.refused)
+            raise NeedsSerial(one.refused, [one.handler])
     names = list(dict.fromkeys([*states, *(s for a in analysed for s in (*a.reads, *a.writes))]))
     chosen = _Ways(analysed, groups, names, traits, vectorise=vectorise)
     plans = chosen.plans()
@@ -411,11 +461,12 @@ def _check_loops(rings: Sequence[Ring]) -> None:
             for block, read in found.items():
                 other = readers.setdefault((place.event, block), read)
                 if other is not read:
-                    raise PlanError(
+                    raise NeedsSerial(
                         f"{read.handler}: the loop reads `{other.state}` (line {other.line}) and "
                         f"`{read.state}` (line {read.line}), which are two circles of reads and "
                         "merges outside of the loop",
-                        hint=f"two loops, or {_SERIAL_HINT.format(handlers=read.handler)}",
+                        [read.handler],
+                        hint="write two loops, or ",
                     )
 
 
@@ -445,9 +496,10 @@ def _different_keys(
         if isinstance(a, GetAccess | MergeAccess)
     }
     handlers = dict.fromkeys(access.handler for access in found.values())
-    return PlanError(
+    return NeedsSerial(
         f"handlers read and write in a circle over different keys: {circle}; {', '.join(keys)}",
-        hint=f"use one key in all of them, or {_SERIAL_HINT.format(handlers=', '.join(handlers))}",
+        handlers,
+        hint="use one key in all of them, or ",
     )
 
 
@@ -459,9 +511,9 @@ def _waits_in_loop(found: Sequence[GetAccess | MergeAccess], flow: EventFlow) ->
         if isinstance(read := flow.access(order), GetAccess)
         and (read.block is not None and read not in found)
     )
-    return PlanError(
+    return NeedsSerial(
         f"{access.handler}: the loop reads `{read.state}` (line {read.line}) for `{access.state}` "
         f"(line {access.line}), which is read and merged in a circle outside of the loop, too",
-        hint=f"read `{read.state}` in front of the loop, or "
-        f"{_SERIAL_HINT.format(handlers=access.handler)}",
+        [access.handler],
+        hint=f"read `{read.state}` in front of the loop, or ",
     )

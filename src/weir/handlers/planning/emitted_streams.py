@@ -124,6 +124,25 @@ def by_name(branches: Sequence[EmitBranch]) -> dict[str, list[EmitBranch]]:
     return named
 
 
+def _check_types_known(name: str, emits: Sequence[tuple[EmitAccess, Scope]]) -> None:
+    """Raise PlanError that names all fields of an emitted stream whose types are not known."""
+    unknown = {
+        column: at(scope, emit.line)
+        for emit, scope in emits
+        for column, value in emit.fields
+        if type_of(value, scope) is None
+    }
+    if not unknown:
+        return
+    names = ", ".join(f"`{column}`" for column in unknown)
+    what, are, it = ("type", "is", "it") if len(unknown) == 1 else ("types", "are", "them")
+    columns = ", ".join(f"{column} BIGINT" for column in unknown)
+    raise PlanError(
+        f"{next(iter(unknown.values()))}: the {what} of {names} of `{name}` {are} not known",
+        hint=f"declare {it}: app.emits('{name}', '{columns}, …')",
+    )
+
+
 def emit_columns(
     name: str, branches: Sequence[EmitBranch], declared: EmitDeclaration | None
 ) -> EmitTypes:
@@ -147,16 +166,13 @@ def emit_columns(
             hint=f"declare them: app.emits('{name}', 'id BIGINT, …')",
         )
     types: dict[str, _Typed] = {}
+    _check_types_known(name, emits)
     for emit, scope in emits:
         for column, value in emit.fields:
             check_name(column)
             dtype = type_of(value, scope)
+            assert dtype is not None
             where = at(scope, emit.line)
-            if dtype is None:
-                raise PlanError(
-                    f"{where}: the type of `{column}` of `{name}` is not known",
-                    hint=f"declare it: app.emits('{name}', '{column} BIGINT, …')",
-                )
             new = _Typed(dtype, where, value)
             types[column] = _common(name, column, types[column], new) if column in types else new
     for emit, scope in emits:

@@ -382,12 +382,21 @@ def _blocks(states: Sequence[str], edges: Edges) -> _Blocks:
     return _Blocks({s: n for n, component in enumerate(components) for s in component}, circles)
 
 
-def circle_with_group(group: Sequence[str], others: Sequence[str]) -> PlanError:
+class NeedsSerial(PlanError):
+    """Says why handlers can only run in one serial group. `handlers` are those that are known to be
+    needed in it; planning again with that group may find more."""
+
+    def __init__(self, message: str, handlers: Iterable[str], *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.handlers = tuple(dict.fromkeys(handlers))
+
+
+def circle_with_group(group: Sequence[str], others: Sequence[str]) -> NeedsSerial:
     """Return the error of a serial group in a circle with handlers that are not in it."""
     inside, outside = list(dict.fromkeys(group)), list(dict.fromkeys(others))
-    return PlanError(
+    return NeedsSerial(
         f"the serial group of {', '.join(inside)} is in a circle with {', '.join(outside)}",
-        hint=f"put all of them into one group: app.serial({', '.join([*inside, *outside])})",
+        [*inside, *outside],
     )
 
 
@@ -594,9 +603,10 @@ class _Planning:
             if number is None:
                 raise NotInRows(
                     self._unit,
-                    f"`{access.state}` is read (line {access.line}) with a key that follows from "
-                    f"`{own[0].state}`, and before the last use of that",
-                    access.line,
+                    f"`{own[0].state}` (line {own[0].line}) is used between accesses to "
+                    f"`{access.state}` (line {access.line}), with a key that only the handler can "
+                    f"compute; use it before or after all accesses to `{access.state}`",
+                    own[0].line,
                 )
             needs |= self._steps[number].needs | StepNeeds(steps=frozenset((number,)))
         return needs
@@ -755,14 +765,8 @@ def _is_fixed(key: Key, varying_from: int) -> bool:
     return True
 
 
-def refusal(problem: NotInRows, circle: Sequence[str] = ()) -> PlanError:
+def refusal(problem: NotInRows, circle: Sequence[str] = ()) -> NeedsSerial:
     """Return the error of a unit that cannot run in rows; `circle` are the handlers that it is in a
     circle with."""
     name = problem.unit.handler
-    others = [other for other in dict.fromkeys(circle) if other != name]
-    it, its = ("them", "their") if others else ("it", "its")
-    return PlanError(
-        f"{name} (line {problem.line}): {problem.why}",
-        hint=f"app.serial({', '.join([name, *others])}) runs {it} in one partition, with all {its} "
-        "states at hand",
-    )
+    return NeedsSerial(f"{name} (line {problem.line}): {problem.why}", [name, *circle])

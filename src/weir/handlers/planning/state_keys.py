@@ -70,7 +70,7 @@ def _key_types(access: GetAccess | MergeAccess, scope: Scope) -> list[pa.DataTyp
             what = "a key" if isinstance(part, Opaque) else f"the key {tree_text(part)}"
             raise PlanError(
                 f"{at(scope, access.line)}: the type of {what} of `{access.state}` is not known",
-                hint=f"say it: app.state('{access.state}', …, key='BIGINT')",
+                hint=f"declare it: app.state('{access.state}', …, key={_example(len(access.key))})",
             )
         if pa.types.is_nested(dtype):
             raise PlanError(
@@ -79,6 +79,11 @@ def _key_types(access: GetAccess | MergeAccess, scope: Scope) -> list[pa.DataTyp
             )
         types.append(dtype)
     return types
+
+
+def _example(parts: int) -> str:
+    """Write how a key of so many parts may be declared."""
+    return repr("BIGINT") if parts == 1 else repr(("STRING",) * parts)
 
 
 def common_key_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:

@@ -83,7 +83,7 @@ def _analysed(
         _run(run, function)
         accesses = run.accesses if run.why_rows else with_checks(run)
     except HandleLost as refused:
-        error = refused.error(handler.name)
+        error = refused.error()
         return Analysed(
             handler.name, event.name, (), *uses, frozenset(touched.emits),
             refused=str(error), refused_line=error.line,

@@ -2,7 +2,8 @@
 
 Everything here has the same value wherever and whenever it is computed from the same values, and
 changes nothing. Where no column expression is known for it (`column_values.py`), CPython computes
-it, so it means what CPython makes of it. A test holds each entry to CPython (`test_column_constructs.py`).
+it, so it means what CPython makes of it. A test holds each entry to CPython
+(`test_column_constructs.py`).
 
 A *plain* value is one of Python's own immutable values, or a list, dict or set of them: no code of
 the user's runs when it is compared, added or shown.

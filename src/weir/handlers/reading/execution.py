@@ -64,10 +64,8 @@ class HandleLost(Exception):
         super().__init__(why)
         self.why, self.node, self.frame, self.hint = why, node, frame, hint
 
-    def error(self, handler: str) -> ScriptError:
-        way = f"app.serial({handler}) runs it row by row, in one partition"
-        hint = f"{self.hint}; or {way}" if self.hint else way
-        return self.frame.file.error(self.why, self.node, hint)
+    def error(self) -> ScriptError:
+        return self.frame.file.error(self.why, self.node, self.hint)
 
 
 class Steps(Protocol):
@@ -166,6 +164,8 @@ class Execution:
     """How many comprehensions over values there are, those that were taken back included."""
     calls: dict[object, Opaque] = field(default_factory=dict)
     """What functions give that were called with plain values of the event."""
+    parts_of_keys: dict[tuple[int, int], tuple[Opaque, ...]] = field(default_factory=dict)
+    """The parts of opaque values that are keys, by the value's number and how many there are."""
     repeating: int = 0
     """How many loops, and functions that others call, are being run."""
     varying_from: int = 0
@@ -226,6 +226,18 @@ class Execution:
         if dtype is not None and has_no_elements(dtype):
             dtype = None  # of what it is filled with nothing is known
         return Opaque(self.opaques, dtype, is_exact, line=getattr(node, "lineno", 0))
+
+    def key_parts(self, key: Opaque, count: int, node: ast.AST) -> tuple[Opaque, ...]:
+        """Return the parts of a key that only CPython can compute: of one with several, that is a
+        tuple."""
+        if count == 1:
+            return (key,)
+        which = key.number, count
+        if which not in self.parts_of_keys:
+            self.parts_of_keys[which] = tuple(
+                self.opaque(node, "a key is a tuple that Python computes") for _ in range(count)
+            )
+        return self.parts_of_keys[which]
 
     def note_rows(self, node: ast.AST, why: str) -> None:
         """Note why the handler does not run in columns."""

@@ -14,7 +14,7 @@ from weir.handlers.reading.execution import Execution
 from weir.handlers.reading.frames import Frame
 from weir.handlers.reading.symbols import Symbol, WrittenOut, op
 from weir.handlers.trees.scope import has_old
-from weir.handlers.trees.values import Const, Old, Op, Tree
+from weir.handlers.trees.values import Const, Old, Op, Opaque, Tree
 
 
 def call_state(run: Execution, frame: Frame, state: State, method: str, node: ast.Call) -> Symbol:
@@ -29,6 +29,8 @@ def call_state(run: Execution, frame: Frame, state: State, method: str, node: as
     _check_type(state, method, frame, node)
     given = _named(state, method, called_with(run, frame, node), frame, node)
     key = key_columns(run, frame, given["key"], node)
+    if len(key) == 1 and isinstance(key[0], Opaque) and state.keys is not None:
+        key = run.key_parts(key[0], len(state.keys), node)
     if state.keys is not None and len(state.keys) != len(key):
         message = f"the key of `{state.name}` has {len(state.keys)} parts, not {len(key)}"
         raise frame.file.error(message, node, "as app.state(…, key=…) says")
