@@ -64,6 +64,107 @@ def h0(e):
         s1.add('a', e.n + 1)
         app.emit('o0', f0=s1.get('a'))
 """),
+    ("a function that is returned on several ways", "same", """
+def make(n):
+    y = 1
+    def f():
+        return y
+    if n > 3:
+        y = 2
+        return f
+    y = 3
+    return f
+@app.on(ea)
+def h0(e):
+    s0.add('big' if make(e.n)() == 2 else 'small', 1)
+    app.emit('o0', f0=make(e.n)())
+"""),
+    ("a function in a tuple that is returned on several ways", "same", """
+def make(y):
+    f = lambda: y
+    for limit in (1, 3):
+        if y > limit:
+            y = y + 100
+            return f, limit
+    return f, 0
+@app.on(ea)
+def h0(e):
+    f, limit = make(e.n)
+    app.emit('o0', f0=f() + limit)
+"""),
+    ("an iterator in a tuple", "same", """
+@app.on(ea)
+def h0(e):
+    t = (reversed((1, 2, e.n)),)
+    app.emit('o0', f0=sum(t[0]) * 100 + sum(t[0]))
+"""),
+    ("an iterator by a walrus", "same", """
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=sum(z := reversed((1, e.n))) * 100 + sum(z))
+"""),
+    ("an iterator is no sequence", "same", """
+@app.on(ea)
+def h0(e):
+    match reversed((1, e.n)):
+        case (_, 1):
+            app.emit('o0', f0=1)
+        case z:
+            app.emit('o0', f0=sum(z) + sum(z))
+"""),
+    ("an iterator among the arguments of a function", "same", """
+def two(pair, *more):
+    return sum(pair[0]) * 100 + sum(pair[0]) + sum(more[0]) + sum(more[0])
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=two((reversed((1, e.n)), 1), reversed((2, e.n))))
+"""),
+    ("a reversed iterator", "same", """
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=e.n)
+    if e.n == 4:
+        list(reversed(zip((1, 2), (3, e.n))))
+"""),
+    ("an argument that is given twice", "same", """
+def f(a, b=0):
+    return a + b
+@app.on(ea)
+def h0(e):
+    try:
+        n = f(a=e.n, **{'a': 2})
+    except TypeError:
+        n = -1
+    app.emit('o0', f0=n)
+"""),
+    ("a name of a positional argument among the keywords", "same", """
+def f(a, /, **more):
+    return a + more['a']
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=f(1, a=e.n))
+"""),
+    ("an index beyond 32 bits", "same", """
+@app.on(ea)
+def h0(e):
+    if e.n > 1000:
+        app.emit('o0', f0=e.nums[1099511627776])
+    if e.n > 1001:
+        app.emit('o0', f0=e.nums[-1099511627776])
+    app.emit('o0', f0=1)
+"""),
+    ("a variable of the handler that a function inside of it sets", "same", """
+@app.on(ea)
+def h0(e):
+    count = 0
+    def more():
+        nonlocal count
+        count += e.n
+    more()
+    more()
+    s0.add(e.k, count)
+    app.emit('o0', f0=count)
+"""),
     ("a loop over a list of nothing", "same", """
 @app.on(ea)
 def h0(e):

@@ -389,7 +389,8 @@ def test_accesses_of_handlers_in_rows(body: str, expected: list[str], why: str) 
     [
         ("h = []\nfor x in e.xs:\n    h.append(x)\napp.emit('x', v=h)",
          "declare it: app.emits('x', 'v BIGINT, …')"),
-        ("for i, x in enumerate(e.xs):\n    sums.add(x, i)", "declare it: app.state('sums', …, key="),
+        ("for i, x in enumerate(e.xs):\n    sums.add(x, i)",
+         "declare it: app.state('sums', …, key="),
     ],
 )  # fmt: skip
 def test_types_that_the_text_does_not_say_are_declared(body: str, hint: str) -> None:

@@ -122,9 +122,15 @@ class Reach:
                 found.params.add(inner._weir_name)
         return found
 
-    def of_nodes(self, nodes: Iterable[ast.AST], resolve: Resolve, file: SourceFile) -> Touched:
-        """Return what a part of a function may touch."""
-        own = _Mentioned(self.app, resolve, file).touched(nodes, frozenset())
+    def of_nodes(
+        self,
+        nodes: Iterable[ast.AST],
+        resolve: Resolve,
+        file: SourceFile,
+        around: frozenset[str],
+    ) -> Touched:
+        """Return what a part of a function may touch; `around` are the function's variables."""
+        own = _Mentioned(self.app, resolve, file).touched(nodes, frozenset(), around)
         for function in own.calls:
             own.include(self.of_function(function))
         return own
@@ -205,11 +211,16 @@ class _Mentioned:
         self._own_names: frozenset[str] = frozenset()
         """Variables of the function and of those inside of it."""
 
-    def touched(self, nodes: Iterable[ast.AST], bound: frozenset[str]) -> Touched:
+    def touched(
+        self,
+        nodes: Iterable[ast.AST],
+        bound: frozenset[str],
+        around: frozenset[str] = frozenset(),
+    ) -> Touched:
         nodes = list(nodes)
         inner = (n for node in nodes for n in ast.walk(node))
         functions = (n for n in inner if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
-        self._own_names = bound.union(*map(bound_names, functions), assigned_names(nodes))
+        self._own_names = bound.union(around, *map(bound_names, functions), assigned_names(nodes))
         for node in nodes:
             self._refuse_statements(node)
             self._containers |= _used_as_containers(node)

@@ -46,7 +46,7 @@ def called_with(run: Execution, frame: Frame, node: ast.Call) -> CallArguments:
     plain: list[Symbol] = []
     for arg in node.args:
         if isinstance(arg, ast.Starred):
-            spread = spread_out(run, run.value(frame, arg.value), arg.lineno)
+            spread = spread_out(run, run.value(frame, arg.value, consumed=True), arg.lineno)
             if spread is None:
                 why = "how many arguments `*` gives depends on the event"
                 raise NotListed(why, arg)
@@ -56,9 +56,12 @@ def called_with(run: Execution, frame: Frame, node: ast.Call) -> CallArguments:
     keywords: dict[str, Symbol] = {}
     for keyword in node.keywords:
         if keyword.arg is not None:
-            keywords[keyword.arg] = run.value(frame, keyword.value)
+            named = {keyword.arg: run.value(frame, keyword.value)}
         else:
-            keywords |= _spread_names(run, frame, keyword.value)
+            named = _spread_names(run, frame, keyword.value)
+        if keywords.keys() & named.keys():
+            raise NotListed("an argument is given twice", node)
+        keywords |= named
     return CallArguments(tuple(plain), keywords)
 
 
@@ -97,7 +100,7 @@ def bound_arguments(
     for keyword, symbol in given.keywords.items():
         if keyword in known and keyword not in found:
             found[keyword] = symbol
-        elif keyword in found or arguments.kwarg is None:
+        elif keyword in known or arguments.kwarg is None:
             what = "twice" if keyword in found else "that it does not take"
             raise frame.file.error(f"{name}() is given `{keyword}` {what}", node)
         else:

@@ -82,7 +82,8 @@ def _range(run: Execution, frame: Frame, callee: Known, node: ast.Call) -> Symbo
 def _paired(run: Execution, frame: Frame, function: object, node: ast.Call) -> Symbol:
     if any(isinstance(a, ast.GeneratorExp) for a in node.args):
         raise NotListed("an iterator over a generator", node)
-    lists = [spread_out(run, run.value(frame, a), node.lineno) for a in node.args]
+    values = [run.value(frame, a, consumed=function is not reversed) for a in node.args]
+    lists = [spread_out(run, value, node.lineno) for value in values]
     written = [one for one in lists if one is not None]
     if len(written) < len(lists) or not written or (function is not zip and len(written) != 1):
         raise NotListed("an iterator over values of the event", node)
@@ -101,7 +102,7 @@ def _any_round(run: Execution, frame: Frame, node: ast.GeneratorExp, *, is_all: 
         raise NotListed("a generator over several lists", node)
     (generator,) = node.generators
     before = run.point(frame)
-    elements = spread_out(run, run.value(frame, generator.iter), node.lineno)
+    elements = spread_out(run, run.value(frame, generator.iter, consumed=True), node.lineno)
     if elements is None:
         run.take_back(frame, before)
         return over_values(run, frame, node, all if is_all else any)
@@ -158,7 +159,7 @@ def _of_items(run: Execution, frame: Frame, callee: Known, node: ast.Call) -> Sy
         if isinstance(arg, ast.GeneratorExp):
             assert callable(function)
             return _fold(run, frame, function, arg)
-        items = run.value(frame, arg)
+        items = run.value(frame, arg, consumed=True)
     if not isinstance(items, WrittenOut):
         return run.steps.apply(run, frame, callee, [items], node)
     if function is len and items.kind != ITERATOR:

@@ -31,13 +31,13 @@ from weir.handlers.reading.execution import Execution, HandleLost, NotListed, sh
 from weir.handlers.reading.expressions import column
 from weir.handlers.reading.frames import RETURNED, Frame, Path, join_all
 from weir.handlers.reading.symbols import (
-    ITERATOR,
     BoundMethod,
     Known,
     LocalFunction,
     OneOf,
     Symbol,
     TheEvent,
+    Unusable,
     WrittenOut,
     known,
 )
@@ -224,8 +224,6 @@ def _read(
         raise NotListed(f"more than {_DEEPEST} functions call each other", node)
     if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(definition)):
         raise NotListed(f"`{name}` is a generator", node)
-    if any(isinstance(s, WrittenOut) and s.kind == ITERATOR for s in bound.values()):
-        raise NotListed(f"`{name}` is given an iterator, which is used up", node)
     home.variables = dict(bound)
     conditions = run.conditions
     run.stack.append(definition)
@@ -247,8 +245,22 @@ def _returned(run: Execution, home: Frame, definition: ast.FunctionDef) -> Symbo
     if exits.falls is not None:
         nothing = Const(None, line=definition.lineno)
         ends += (Path(exits.falls.conditions, {RETURNED: nothing}),)
+    if len(ends) > 1 and any(_has_closure(end.variables[RETURNED], home) for end in ends):
+        raise NotListed("what a returned function sees depends on the event", definition)
     joined = join_all(ends)
     return Const(None) if joined is None else joined.variables[RETURNED]
+
+
+def _has_closure(symbol: Symbol, home: Frame) -> bool:
+    """Tell whether a symbol is, or holds, a function that sees the variables of a frame."""
+    match symbol:
+        case LocalFunction(frame=frame):
+            return frame.is_inside(home)
+        case WrittenOut(parts=parts) | Unusable(choices=parts) | OneOf(choices=parts):
+            return any(_has_closure(part, home) for part in parts)
+        case BoundMethod(of=of):
+            return _has_closure(of, home)
+    return False
 
 
 def check_refused(run: Execution, frame: Frame, thing: object, node: ast.AST) -> None:

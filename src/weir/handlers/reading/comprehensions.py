@@ -208,7 +208,7 @@ def _rounds(
         return
     generator = node.generators[depth]
     where = frame if depth == 0 else home
-    elements = spread_out(run, run.value(where, generator.iter), node.lineno)
+    elements = spread_out(run, run.value(where, generator.iter, consumed=True), node.lineno)
     if elements is None or len(elements) > MOST:
         yield None
         return

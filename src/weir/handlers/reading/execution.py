@@ -33,6 +33,7 @@ from weir.handlers.reach.code_reach import Reach, Touched
 from weir.handlers.reading.column_constructs import is_listed_function, is_plain_constant
 from weir.handlers.reading.frames import Conditions, Exits, Frame, Path, all_of
 from weir.handlers.reading.symbols import (
+    ITERATOR,
     BoundMethod,
     Known,
     LocalFunction,
@@ -40,6 +41,7 @@ from weir.handlers.reading.symbols import (
     Symbol,
     TheEvent,
     Unusable,
+    WrittenOut,
     as_tree,
 )
 from weir.handlers.trees.accesses import EmitAccess, GetAccess, MergeAccess
@@ -184,11 +186,17 @@ class Execution:
 
     # --- values ---------------------------------------------------------------------------
 
-    def value(self, frame: Frame, node: ast.expr) -> Symbol:
-        """Return what an expression stands for; one that is not on the list is opaque."""
+    def value(self, frame: Frame, node: ast.expr, *, consumed: bool = False) -> Symbol:
+        """Return what an expression stands for; one that is not on the list is opaque.
+
+        `consumed`: the caller goes through it here and now, so it may be an iterator. Anywhere else
+        an iterator could be gone through twice, and CPython must run that.
+        """
         try:
             with self.attempt(frame):
                 symbol = self.steps.evaluate(self, frame, node)
+                if isinstance(symbol, WrittenOut) and symbol.kind == ITERATOR and not consumed:
+                    raise NotListed(f"`{shown(node)}` is an iterator, which is used up", node)
                 if isinstance(symbol, Unusable) and not symbol.choices:
                     raise NotListed(f"`{shown(node)}`: {symbol.why}", node)
         except NotListed as reason:
@@ -381,7 +389,7 @@ class Execution:
 
     def touches(self, frame: Frame, nodes: Sequence[ast.AST]) -> Touched:
         """Return what a part of a function may touch, the functions that stand in it included."""
-        touched = self.reach.of_nodes(nodes, frame.thing, frame.file)
+        touched = self.reach.of_nodes(nodes, frame.thing, frame.file, frame.all_names())
         for name in {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}:
             home = frame.binds(name)
             local = home.variables.get(name) if home is not None else None

@@ -48,6 +48,15 @@ class Frame:
             return self
         return self.parent.binds(name) if self.parent is not None else None
 
+    def all_names(self) -> frozenset[str]:
+        """Return the variables of this function and of those that it stands in."""
+        outer = frozenset() if self.parent is None else self.parent.all_names()
+        return self.local_names | outer
+
+    def is_inside(self, other: Frame) -> bool:
+        """Tell whether this is another frame, or stands in it."""
+        return self is other or (self.parent is not None and self.parent.is_inside(other))
+
     def thing(self, name: str) -> object:
         """Return the object that a name stands for, if that is known; else DYNAMIC."""
         frame = self.binds(name)

@@ -277,7 +277,7 @@ def _case_paths(
 
 
 def _for(run: Execution, frame: Frame, node: ast.For) -> Exits:
-    over = run.value(frame, node.iter)
+    over = run.value(frame, node.iter, consumed=True)
     elements = spread_out(run, over, node.lineno)
     if elements is not None and len(elements) <= MOST_ROUNDS:
         return _written_out(run, frame, node, elements)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from weir.handlers.reading.execution import Execution, NotListed, shown
 from weir.handlers.reading.frames import Frame
-from weir.handlers.reading.symbols import ITERATOR, Symbol, WrittenOut, known, op
+from weir.handlers.reading.symbols import Symbol, WrittenOut, known, op
 from weir.handlers.trees.values import Const, Method, Op, Python, Tree
 
 
@@ -15,8 +15,6 @@ def bind(run: Execution, frame: Frame, target: ast.expr, symbol: Symbol, node: a
     """Bind the names of a target: a name, or a tuple of targets."""
     match target:
         case ast.Name(id=name):
-            if isinstance(symbol, WrittenOut) and symbol.kind == ITERATOR:
-                raise NotListed(f"`{name}` is an iterator, which is used up", target)
             frame.variables[name] = symbol
         case ast.Tuple(elts=elts) | ast.List(elts=elts):
             if any(isinstance(e, ast.Starred) for e in elts):

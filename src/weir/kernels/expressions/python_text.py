@@ -172,11 +172,11 @@ def _item(site: Site) -> ArrayFunction:
     assert isinstance(index, int)
 
     def run(column: pa.Array, _: Datum) -> pa.Array:
-        lengths = np.asarray(pc.list_value_length(column))
+        lengths = np.asarray(pc.list_value_length(column)).astype(np.int64)  # as wide as an index
         at = index if index >= 0 else lengths + index
         if bool((lengths <= at).any()) or bool(np.any(np.asarray(at) < 0)):
             raise asks_python("index out of range")
-        starts = np.asarray(column.offsets)[:-1]
+        starts = np.asarray(column.offsets)[:-1].astype(np.int64)
         return column.values.take(pa.array(starts + at))
 
     return present(run)
