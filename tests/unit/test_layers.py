@@ -166,6 +166,17 @@ def is_own(node: ast.Attribute) -> bool:
     return not ast.unparse(node.value).endswith(("datetime", "date", "Timestamp"))
 
 
+def test_files_know_no_scripts() -> None:
+    for path in (p for p in modules() if home(p) == "files"):
+        assert "script" not in {layer(module) for module in imported(path)}, path
+
+
+def test_one_function_plans_for_all() -> None:
+    parts = {"weir.plan.rewrites.rewrite.rewrite", "weir.plan.stages.cut_stages"}
+    users = {p for p in modules() if parts & imported(p)}
+    assert users == {SRC / "weir/runtime/planning.py"}
+
+
 def test_the_tables_of_contributing_are_the_folders() -> None:
     text = (SRC.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE) == [*LAYERS, "cli", "testing"]

@@ -277,8 +277,7 @@ def explain(
     with clean_errors(debug), told_warnings(strict=strict):
         sys.dont_write_bytecode = True  # who only looks leaves nothing beside the user's code
         from weir.plan.explain import explain as shown
-        from weir.plan.rewrites.rewrite import rewrite
-        from weir.plan.stages import cut_stages
+        from weir.runtime.planning import plan_program
 
         wanted = Form.json if as_json else form
         if is_app(program):
@@ -286,9 +285,8 @@ def explain(
             return
         if name is not None:
             raise Usage("--app belongs to an app's .py file")
-        rewritten = rewrite(_with_outputs(read_program(program, param, said)))
-        staged = cut_stages(rewritten, parallelism)
-        text = shown(rewritten, staged, wanted.value).rstrip("\n")
+        planned = plan_program(_with_outputs(read_program(program, param, said)), parallelism)
+        text = shown(planned.program, planned.stages, wanted.value).rstrip("\n")
         say(text) if wanted is Form.text else put(f"{text}\n")
 
 

@@ -172,15 +172,13 @@ def explain_app(
 ) -> None:
     """Show what an app's handlers do with its states, and the plan that comes of it."""
     from weir.plan.explain import explain as shown
-    from weir.plan.rewrites.rewrite import rewrite
     from weir.plan.settings import with_settings
-    from weir.plan.stages import cut_stages
     from weir.replay.app_programs import how_it_runs
+    from weir.runtime.planning import plan_program
 
     program = program_of_app(path, name, None, params, None, "parquet")
-    rewritten = rewrite(with_settings(program, pairs(said, "--set")))
-    staged = cut_stages(rewritten, parallelism)
-    text = shown(rewritten, staged, form).rstrip("\n")
+    planned = plan_program(with_settings(program, pairs(said, "--set")), parallelism)
+    text = shown(planned.program, planned.stages, form).rstrip("\n")
     if form != "text":
         put(f"{text}\n")
         return

@@ -20,10 +20,9 @@ from weir.files.column_inference import Guess, file_columns, is_known, settled, 
 from weir.files.readers import ending_of, open_partition, source_files, source_objects
 from weir.files.sinks import UNPLAIN_NAME
 from weir.plan.durations import duration_text, rounded_up
+from weir.plan.keywords import RESERVED_WORDS, WINDOW_COLUMNS
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.urls import is_object_url
-from weir.script.cursor import RESERVED
-from weir.script.streams import TAKEN
 from weir.wording import counted, in_one_line
 
 MOST_ROWS = 10_000
@@ -143,7 +142,7 @@ def _may_be_named(name: str, dtype: pa.DataType) -> bool:
     """Tell whether a STREAM may have a column of this name, and fields of the names within."""
     fields = dtype.value_type if pa.types.is_list(dtype) else dtype
     inner = [(f.name, f.type) for f in fields] if pa.types.is_struct(fields) else []
-    named = name != "" and "." not in name and name not in TAKEN
+    named = name != "" and "." not in name and name not in WINDOW_COLUMNS
     return named and all(_may_be_named(*field) for field in inner)
 
 
@@ -208,12 +207,12 @@ def _stream_name(path: str) -> str:
     stems = [part.split(".")[0] for part in re.split(r"[/\\]", path)]
     words = next(filter(None, (re.findall(r"[A-Za-z0-9]+", s) for s in reversed(stems))), [])
     name = "".join(word[0].upper() + word[1:] for word in words)
-    is_plain = name and not name[0].isdigit() and name.upper() not in RESERVED
+    is_plain = name and not name[0].isdigit() and name.upper() not in RESERVED_WORDS
     return name if is_plain else f"Stream{name}"
 
 
 def _quoted(name: str) -> str:
-    plain = _PLAIN_NAME.fullmatch(name) and name.upper() not in RESERVED
+    plain = _PLAIN_NAME.fullmatch(name) and name.upper() not in RESERVED_WORDS
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 

@@ -46,8 +46,6 @@ from weir.plan.operators import Filter, Node, RowScan, Source
 from weir.plan.operators.abstract import Operator
 from weir.plan.plan_fingerprint import plan_fingerprint
 from weir.plan.program import Output, Program
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.plan.states import MergeFunction, RowCode, RowRun
 from weir.plan.traversal import rebuilt, with_inputs
 from weir.plan.usercode.functions import (
@@ -57,6 +55,7 @@ from weir.plan.usercode.functions import (
     ScalarFunction,
 )
 from weir.runtime.outputs import output_writer
+from weir.runtime.planning import plan_program
 
 FEW = range(12)
 """Numbers of rows that share a few values."""
@@ -97,7 +96,7 @@ def _name_of(program: Program) -> str:
     """Name a program by what its loops depend on: its plan, wherever that writes to, and the text
     of the package, which may use other loops in another version."""
     elsewhere = replace(program, outputs=_own_outputs(program))
-    plan = plan_fingerprint(cut_stages(rewrite(elsewhere), 1))
+    plan = plan_fingerprint(plan_program(elsewhere).stages)
     everything = repr((stamp(PACKAGE, "*.py"), [part.hash for part in plan.parts]))
     return f"program-{hashlib.sha256(everything.encode()).hexdigest()[:24]}"
 
@@ -109,7 +108,7 @@ def _own_outputs(program: Program) -> tuple[Output, ...]:
 def rehearse(program: Program) -> list[Exception]:
     """Run a program on made-up rows by the module's rules; return the errors that they caused."""
     errors: list[Exception] = []
-    plans = [rewrite(program), rewrite(program, lambda node: True)]
+    plans = [plan_program(program).program, plan_program(program, pays=lambda node: True).program]
     for plan in plans[:1] if plans[0] == plans[1] else plans:
         for numbers, parallelism in ((FEW, 2), (MANY, 1)):
             with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +122,7 @@ def rehearse(program: Program) -> list[Exception]:
 def guessed_needs(program: Program, parallelism: int, *, many: bool) -> list[Need]:
     """Guess which loops a local run of a program needs for few or many rows, of those that this
     process has not loaded; none is compiled."""
-    plan = _with_stand_ins(rewrite(program))
+    plan = _with_stand_ins(plan_program(program).program)
     with tempfile.TemporaryDirectory() as folder, dry_run() as found, suppress(Exception):
         # Any error may come: see what is said of dry runs.
         _run(plan, Path(folder), MANY if many else FEW, min(parallelism, 2), restarts=False)

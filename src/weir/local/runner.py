@@ -11,24 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from weir.errors import PlanError, RunError
+from weir.errors import RunError
 from weir.events.batch import OPEN, Batch
 from weir.files.chunks import CHUNK_ROWS, SourcePartition
 from weir.loops.interrupts import plain_interrupts
-from weir.plan.operators import Source
 from weir.plan.program import Output, Program
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import StagedPlan, cut_stages
+from weir.plan.stages import StagedPlan
 from weir.reliable.digest import Digest, digest
 from weir.reliable.stream import MemoryStream
 from weir.reliable.traces import Traces
 from weir.reliable.vertex import Vertex
 from weir.runtime.failed_rows import completing
 from weir.runtime.partitions import Partitions
+from weir.runtime.planning import plan_program
 from weir.runtime.reports import OnProgress, Progress, SinkTotal, SourceTotal
 from weir.runtime.row_differences import written_by
 from weir.runtime.source_vertex import PartitionReader, SourceVertex
-from weir.runtime.topology import StreamId, VertexId, VertexSpec, make_topology
+from weir.runtime.topology import StreamId, VertexId, VertexSpec
 from weir.runtime.vertices import (
     make_chain,
     make_source_vertex,
@@ -82,11 +81,12 @@ class LocalRun:
         """Make the vertices and streams. `partitions` has those of every source by name, `emits`
         one function for each output. `check` keeps ordered checksums of all streams, and compares
         rows that are written again; `traces` see all rows; `keep` never collects what was read."""
-        self.plan: StagedPlan = cut_stages(rewrite(program) if optimise else program, parallelism)
+        planned = plan_program(program, parallelism, optimise=optimise)
+        self.plan: StagedPlan = planned.stages
         self._partitions = partitions
         self._size = cut or CHUNK_ROWS
         self._keep = keep
-        self.topology = make_topology(self.plan, self.plan.vertex_counts(self._partition_count))
+        self.topology = planned.topology(partitions)
         # What there is to do: the inputs of each vertex, by its index in the order, that have
         # something new, and the streams that were written. Streams know these two, and neither the
         # run nor its vertices: so the state is gone as soon as the run is, and need not wait for
@@ -109,12 +109,6 @@ class LocalRun:
         ]
 
     # --- building ----------------------------------------------------------------------------
-
-    def _partition_count(self, source: Source) -> int:
-        if not source.has_origins:
-            hint = "weir.run_offline or to_spark"
-            raise PlanError(f"{source.name} is a DataFrame, which only Spark reads", hint=hint)
-        return len(self._partitions[source.name])
 
     def _partition(self, spec: VertexSpec) -> SourcePartition:
         return self._partitions[source_of(self.plan, spec).name][spec.index]

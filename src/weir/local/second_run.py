@@ -34,12 +34,11 @@ from weir.files.chunks import CHUNK_ROWS
 from weir.local.runner import Emit, LocalRun
 from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
 from weir.plan.program import Output, Program, ProgramText, StreamKind
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.plan.usercode.unsaved_windows import unsaved_cells
 from weir.reliable.differences import RowDifference
 from weir.reliable.traces import Traces
 from weir.runtime.partitions import Partitions, open_partitions
+from weir.runtime.planning import plan_program
 from weir.script.program import parse_program
 
 _COMMAND = "import sys; from weir.local.second_run import main; main(*sys.argv[1:])"
@@ -152,7 +151,7 @@ def more_calls() -> Iterator[None]:
 
 
 def _fingerprint(program: Program, parallelism: int) -> PlanFingerprint:
-    return plan_fingerprint(cut_stages(rewrite(program), parallelism))
+    return plan_fingerprint(plan_program(program, parallelism).stages)
 
 
 # --- in this process ---------------------------------------------------------------------------

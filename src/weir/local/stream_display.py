@@ -19,10 +19,9 @@ from weir.local.run import table_of_rows
 from weir.local.runner import LocalRun
 from weir.plan.explain import Format, explain
 from weir.plan.explain_svg import svg_of
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.plan.stream import Stream
 from weir.runtime.partitions import open_partitions
+from weir.runtime.planning import plan_program
 from weir.runtime.programs import program_of
 from weir.wording import counted
 
@@ -60,8 +59,8 @@ def explain_stream(stream: Stream, format: Format = "text") -> None:
     """Print the plan of a stream."""
     if format not in get_args(Format):
         raise PlanError(f"a plan is shown as one of {', '.join(get_args(Format))}, not {format!r}")
-    program = rewrite(program_of([stream.to("", name=stream.name or "Out")]))
-    _put(explain(program, cut_stages(program, 1), format))
+    planned = plan_program(program_of([stream.to("", name=stream.name or "Out")]))
+    _put(explain(planned.program, planned.stages, format))
 
 
 def html_of(stream: Stream) -> str:

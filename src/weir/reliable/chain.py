@@ -11,96 +11,31 @@ seen all the rows that they are made of.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import EventFailed, PlanError
+from weir.errors import EventFailed
 from weir.events.batch import START, Batch, Int64s, concat_batches, empty_batch
 from weir.kernels.kernel import Kernel, Tables
-from weir.kernels.operators.aggregate import AggregateKernel
-from weir.kernels.operators.apply import ApplyKernel
-from weir.kernels.operators.asof import AsofKernel
-from weir.kernels.operators.chop import ChopKernel
-from weir.kernels.operators.clip import ClipKernel
-from weir.kernels.operators.distinct import DistinctKernel
-from weir.kernels.operators.final_state import FinalStateKernel
-from weir.kernels.operators.joins import JoinKernel
+from weir.kernels.kernel_table import make_kernel
 from weir.kernels.operators.merge import Merge, PortShape, with_branch, with_depth
-from weir.kernels.operators.number import NumberKernel
-from weir.kernels.operators.presence import PresenceKernel
-from weir.kernels.operators.row_scan import RowScanKernel
-from weir.kernels.operators.state_scan import StateScanKernel
 from weir.kernels.operators.stateless import Transform, make_transform
-from weir.kernels.operators.stitch import StitchKernel
-from weir.kernels.operators.top import TopOfInstant, TopOfWindow
 from weir.plan.explain import operator_text
 from weir.plan.input_rows import input_row
 from weir.plan.operators import (
-    Aggregate,
     AlterLifetime,
-    Apply,
-    Chop,
-    Distinct,
     Enter,
     Explode,
     Filter,
-    FinalState,
-    Join,
     Node,
-    Number,
-    PartialAggregate,
     Partition,
     Project,
     Recovery,
-    RowScan,
     Source,
-    StateScan,
-    Stitch,
-    Top,
-    Union,
     schema,
 )
 from weir.plan.stages import Branch, Stage, stage_schema
-
-
-def make_kernel(node: Node) -> Kernel:
-    """Make the one kernel that runs a stateful operator."""
-    match node:
-        case Aggregate() | PartialAggregate():
-            return AggregateKernel(node)
-        case Join(kind="clip"):
-            return ClipKernel(node)
-        case Join(kind="asof" | "left_asof"):
-            return AsofKernel(node)
-        case Join(kind="semi" | "anti", condition=None):
-            return PresenceKernel(node)
-        case Join():
-            return JoinKernel(node)
-        case Distinct():
-            return DistinctKernel(node)
-        case Stitch():
-            return StitchKernel(node)
-        case Chop():
-            return ChopKernel(node)
-        case Top():
-            return TopOfWindow(node) if node.scope == "window" else TopOfInstant(node)
-        case Apply():
-            return ApplyKernel(node)
-        case Number():
-            return NumberKernel(node)
-        case StateScan():
-            return StateScanKernel(node)
-        case FinalState():
-            return FinalStateKernel(node)
-        case RowScan():
-            return RowScanKernel(node)
-        case Project() | Filter() | Explode() | AlterLifetime() | Enter():
-            raise PlanError(f"{type(node).__name__} has no kernel of its own: it is a transform")
-        case Source() | Union() | Partition() | Recovery():
-            raise PlanError(f"{type(node).__name__} has no kernel of its own: it only routes rows")
-    assert_never(node)
 
 
 class Chain:

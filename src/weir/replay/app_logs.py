@@ -17,10 +17,9 @@ from weir.ingress.connectors.registry import open_any, rooted
 from weir.plan.binding.binder import unknown
 from weir.plan.operators import Source
 from weir.plan.program import Program
-from weir.plan.rewrites.pruning import needed_columns
-from weir.plan.rewrites.rewrite import rewrite
 from weir.replay.batch_cuts import RankedLog
 from weir.runtime.input_warnings import warn_of_inputs
+from weir.runtime.planning import columns_read
 
 _EDGE = 1 << 16
 
@@ -85,11 +84,11 @@ def open_logs(
 ) -> list[RankedLog]:
     """Open the partitions of all logs that a program reads, by rank, with the columns that it
     needs, or `only_times`; they can be read from other folders too."""
-    slim = rewrite(program)
+    columns = columns_read(program, program.sources)
     found = []
     for source in program.sources:
         if source.name in paths:
-            needed = _times(source) if only_times else needed_columns(slim, source)
+            needed = _times(source) if only_times else columns[source]
             opened = open_any(source, "", needed=needed)
             here = os.getcwd()
             found += [RankedLog(source, n, rooted(p, here)) for n, p in enumerate(opened)]

@@ -9,14 +9,13 @@ from typing import Self
 from weir.files.chunks import CHUNK_ROWS, SourcePartition
 from weir.files.readers import open_partition
 from weir.ingress.connectors.registry import open_any
-from weir.plan.rewrites.pruning import needed_columns
-from weir.plan.rewrites.rewrite import rewrite
 from weir.replay.batch_cuts import LogCuts, RankedLog
 from weir.replay.batch_programs import BatchProgram
 from weir.replay.batch_runs import RunChoice
 from weir.replay.chunk_prefetch import AheadPartition
 from weir.replay.slices import slices_of
 from weir.runtime.partitions import Partitions
+from weir.runtime.planning import columns_read
 
 WORTH_A_THREAD = 10_000
 """A batch of fewer events is read as fast as a thread is started."""
@@ -74,6 +73,6 @@ def batch_partitions(made: BatchProgram, tables: Mapping[str, str], logs: Partit
         elif source.name in logs:
             found[source.name] = logs[source.name]
         elif source.has_origins:  # else it is a DataFrame, which the runner brings
-            needed = needed_columns(rewrite(made.program), source)
+            needed = columns_read(made.program, [source])[source]
             found[source.name] = open_any(source, "", needed=needed)
     return found

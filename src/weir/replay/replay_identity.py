@@ -10,12 +10,11 @@ from pathlib import Path
 from weir.handlers.api.app import App
 from weir.plan.plan_fingerprint import plan_fingerprint
 from weir.plan.program import Program
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.plan.usercode.code_fingerprint import program_code, value_text
 from weir.replay.batch_programs import BatchProgram, ReplayTask
 from weir.replay.run_folder import COMPILED
 from weir.replay.saved_state import state_mark
+from weir.runtime.planning import plan_program
 
 
 def replay_parts(
@@ -48,7 +47,7 @@ def replay_parts(
 def _compiled(app: App, program: Program) -> str:
     """Hash what an app is compiled to: its plan, and its handlers with the values that they read.
     What it takes from outside of its text, as from the environment, is in these."""
-    plan = plan_fingerprint(cut_stages(rewrite(program), 1))
+    plan = plan_fingerprint(plan_program(program).stages)
     handlers = [value_text(h.function) for h in app.handlers.values()] if app.code else []
     return _hash(repr(([part.hash for part in plan.parts], handlers)).encode())
 

@@ -11,10 +11,9 @@ from weir.files.readers import source_files
 from weir.ingress.connectors.registry import open_any
 from weir.plan.operators import Source
 from weir.plan.program import Program
-from weir.plan.rewrites.pruning import needed_columns
-from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.traversal import ordered_nodes
 from weir.runtime.input_warnings import warn_of_inputs
+from weir.runtime.planning import columns_read
 
 Partitions = Mapping[str, Sequence[SourcePartition]]
 KnownNames = Mapping[str, Sequence[str]]
@@ -41,14 +40,12 @@ def open_partitions(
     nodes = (node for output in program.outputs for node in ordered_nodes([output.node]))
     sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
     start = start_of(directory)
-    slim = rewrite(program)
+    columns = columns_read(program, sources)
     opened: dict[str, Sequence[SourcePartition]] = {}
     for source in sources:
         before = known.get(source.name, ())
         try:
-            opened[source.name] = open_any(
-                source, start, needed=needed_columns(slim, source), known=before
-            )
+            opened[source.name] = open_any(source, start, needed=columns[source], known=before)
         except InputError as error:
             raise _beside_program(error, source, start, program) from None
     if look:

@@ -3,7 +3,7 @@
 Contract
 1. Words are not tokens of their own: every unquoted word is a VAR, and the grammar matches
    words where it expects them. So `count`, `all` or `first` name columns freely, and only
-   the words in RESERVED do not.
+   the words in RESERVED_WORDS do not.
 2. The grammar never goes back: one token decides, at most two are looked at. Parsing takes
    time linear in the text, and MAX_NESTING bounds its depth.
 3. Every error is a `ScriptError` at the token that is wrong.
@@ -19,14 +19,11 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from weir.plan.advice.other_dialects import function_hint
+from weir.plan.keywords import RESERVED_WORDS
 from weir.plan.limits import MOST_PARTS
 from weir.script.habits import stray_hint
 from weir.script.source import ProgramSource
 
-_RESERVED = """SELECT FROM WHERE GROUP HAVING WITH ORDER LIMIT UNION JOIN INNER LEFT RIGHT FULL
-CROSS CLIP ASOF ON AS PARTITION CASE WHEN THEN ELSE END AND OR NOT IN IS NULL TRUE FALSE LIKE RLIKE
-BETWEEN DISTINCT"""
-RESERVED = frozenset(_RESERVED.split())
 _AFTER_LISTS = frozenset(("FROM", "WHERE", "GROUP", "HAVING", "WITH", "ORDER", "LIMIT", "UNION"))
 # 64 levels of parentheses or sub-selects; the tree's walkers use a few frames for each, and
 # Python allows a thousand.
@@ -124,7 +121,7 @@ class TokenCursor(Parser):
         return self.at(exp.Identifier(this=token.text, quoted=quoted), token)
 
     def _reserved_hint(self) -> str:
-        if self.word not in RESERVED:
+        if self.word not in RESERVED_WORDS:
             return ""
         if self._next.token_type == TokenType.L_PAREN and function_hint(self.word):
             return function_hint(self.word)
@@ -187,7 +184,7 @@ def is_name(token: Token) -> bool:
     return (
         token.token_type == TokenType.VAR
         and token.text.isidentifier()
-        and _upper(token) not in RESERVED
+        and _upper(token) not in RESERVED_WORDS
     )
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from weir.script.cursor import RESERVED
+from weir.plan.keywords import RESERVED_WORDS
 from weir.script.dialect import parse_statements, tokens_of
 from weir.script.source import ProgramSource
 
@@ -41,7 +41,7 @@ _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET}
 _VALUES = _CLOSING | {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}
 """What a minus behind it takes something from."""
-_SPACED = RESERVED | {"BY", "ALL", "FILTER", "USING"}
+_SPACED = RESERVED_WORDS | {"BY", "ALL", "FILTER", "USING"}
 
 
 @dataclass(slots=True)
@@ -190,14 +190,14 @@ def _raise_case(words: list[_LaidToken]) -> None:
             is_keyword = word.upper in _FOLLOWING.get(before.upper, ())
             if before.upper == "ANTI":  # which may be a column
                 is_keyword = is_keyword and follows.upper == "JOIN"
-        if (is_keyword or word.upper in RESERVED) and before.kind != TokenType.DOT:
+        if (is_keyword or word.upper in RESERVED_WORDS) and before.kind != TokenType.DOT:
             word.text = word.upper
         named = word.kind == TokenType.IDENTIFIER or (
             word.kind == TokenType.VAR and word.upper not in _SPACED
         )
         word.calls = named and not (before is begin and begin.text == "STREAM")
         word.tight = word.kind == TokenType.DASH and (
-            before.kind not in _VALUES or before.upper in RESERVED
+            before.kind not in _VALUES or before.upper in RESERVED_WORDS
         )
 
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from weir.errors import PlanError
 from weir.events.types import BIGINT, TIMESTAMP, type_name
+from weir.plan.keywords import WINDOW_COLUMNS
 from weir.plan.operators import Source as SourceNode
 from weir.plan.operators import SourceOptions
 from weir.plan.operators.source import LARGEST_RECORD, MAX_RECORD
@@ -34,8 +35,6 @@ _ELSEWHERE = {
 }
 _CHOICES = {"late": ("fail", "drop", "adjust"), "bad": ("fail", "skip")}
 _SHORTEST = {"lifetime": 1, "delay": 0, "idle": 1}
-TAKEN = ("window_start", "window_end")
-"""Names that no column of a STREAM can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def _columns(node: exp.Expr, scope: StatementScope) -> ColumnTypes:
     for column in node.expressions:
         if column.name in columns:
             raise scope.error(f"column `{column.name}` is there twice", column)
-        if column.name in TAKEN:
+        if column.name in WINDOW_COLUMNS:
             raise scope.error(f"a column cannot be called `{column.name}`", column)
         columns[column.name] = arrow_type(column.args["kind"], scope.source)
     return columns

@@ -27,14 +27,13 @@ from weir.job.output_reader import commits
 from weir.job.record_reader import known_record
 from weir.job.settings import HostSettings, ManagerSettings
 from weir.plan.horizon import horizons
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.plan.strategy import NamedStrategy
 from weir.reliable.digest import Digest, digest
 from weir.reliable.keys import commit_key
 from weir.reliable.strategies import make_strategy
 from weir.runtime.instance_factory import InstanceMaker
-from weir.runtime.topology import make_topology, vertex_name
+from weir.runtime.planning import plan_program
+from weir.runtime.topology import vertex_name
 from weir.runtime.vertices import source_of
 from weir.simulator.faults import Faults, drawn_faults
 from weir.simulator.logged_truth import LoggedPartition, log_before
@@ -197,9 +196,8 @@ def draw_job(
     strategy: NamedStrategy | None = None,
 ) -> SimulatedJob:
     """Draw a job that runs this workload."""
-    plan = cut_stages(rewrite(workload.program), parallelism)
-    counts = plan.vertex_counts(lambda s: len(workload.partitions[s.name]))
-    topology = make_topology(plan, counts)
+    planned = plan_program(workload.program, parallelism)
+    plan, topology = planned.stages, planned.topology(workload.partitions)
     names = {n: [p.name for p in parts] for n, parts in workload.partitions.items()}
     sources = {v.id: source_of(plan, v) for v in topology.sources}
     partitions = {

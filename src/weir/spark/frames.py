@@ -10,10 +10,9 @@ from weir.files.columnar import ArrivingBatches
 from weir.ingress.connectors.registry import rooted
 from weir.plan.operators import Source
 from weir.plan.program import Program
-from weir.plan.rewrites.pruning import needed_columns
-from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.traversal import ordered_nodes
 from weir.runtime.partitions import NONE_KNOWN, KnownNames, Partitions, open_partitions
+from weir.runtime.planning import columns_read
 
 
 def all_partitions(
@@ -28,10 +27,10 @@ def with_frames(program: Program, opened: Partitions) -> dict[str, list[SourcePa
     """Return partitions for workers that run in other folders, and the program's DataFrames."""
     here = os.getcwd()
     files = {name: [rooted(p, here) for p in partitions] for name, partitions in opened.items()}
-    slim = rewrite(program)
-    for source in frame_sources(program):
-        needed = needed_columns(slim, source)
-        columns = [column for column in source.declared if column[0] in needed]
+    frames = frame_sources(program)
+    read = columns_read(program, frames)
+    for source in frames:
+        columns = [column for column in source.declared if column[0] in read[source]]
         files[source.name] = [ArrivingBatches(f"DataFrame {source.name}", columns)]
     return files
 

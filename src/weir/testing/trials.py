@@ -10,11 +10,9 @@ from weir.errors import DeterminismViolation, WeirError
 from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.order import in_order
 from weir.plan.program import Output, Program
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.runtime.outputs import output_schema
+from weir.runtime.planning import plan_program
 from weir.runtime.row_differences import written_by
-from weir.runtime.topology import make_topology
 from weir.testing.memory_runs import Answers, batch_rows, memory_partitions, run_all
 from weir.testing.trial_inputs import Given
 
@@ -136,8 +134,8 @@ def first_writer(trial: GivenProgram, parallelism: int, one: Ran, other: Ran) ->
     empty: it is not known."""
     if not one.checksums or not other.checksums:
         return ""
-    plan = cut_stages(rewrite(trial.program), parallelism)
-    topology = make_topology(plan, plan.vertex_counts(lambda s: len(trial.given[s.name])))
+    planned = plan_program(trial.program, parallelism)
+    plan, topology = planned.stages, planned.topology(trial.given)
     for stream in topology.streams:
         if one.checksums[stream] != other.checksums[stream]:
             return written_by(plan, topology.writer_of(stream), stream).operators

@@ -15,9 +15,9 @@ from weir.events.batch import OPEN, Batch
 from weir.handlers.api.app_file import load_app
 from weir.handlers.planning.app_compiler import compile_app
 from weir.handlers.runs.handler_runs import HandlerRun
+from weir.kernels.kernel_table import make_kernel
 from weir.plan.operators import RowScan
 from weir.plan.traversal import ordered_nodes
-from weir.reliable.chain import make_kernel
 
 APP = """
 import weir
@@ -67,7 +67,7 @@ class Scale:
 WORKER = """
 import pickle, sys
 from weir.events.batch import OPEN
-from weir.reliable.chain import make_kernel
+from weir.kernels.kernel_table import make_kernel
 node, batch = pickle.load(open(sys.argv[1], "rb"))
 print(make_kernel(node).step([batch], OPEN)[0].columns[-1].to_pylist())
 """

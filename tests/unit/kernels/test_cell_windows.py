@@ -17,12 +17,12 @@ from weir.errors import SnapshotCorrupt
 from weir.events.batch import Batch
 from weir.events.types import BIGINT, DOUBLE, STRING
 from weir.handlers.planning.app_compiler import compile_app
+from weir.kernels.kernel_table import make_kernel
 from weir.kernels.structures.cells import CellTable
 from weir.kernels.structures.saved_cells import cell_rows, check_restored, load_cells
 from weir.plan.operators import RowScan, StateScan, schema
 from weir.plan.states import Cell, MergeKind
 from weir.plan.traversal import ordered_nodes
-from weir.reliable.chain import make_kernel
 
 LAST = 10
 DOUBLES = (0.0, -0.0, 1.5, -2.25, 1e300, -1e300, 5e-324, math.nan, math.inf, -math.inf)

@@ -12,9 +12,9 @@ from weir import Stream, collect, count, hopping, session, snapshot, stream, tum
 from weir.errors import RunError
 from weir.events.batch import OPEN, Batch
 from weir.kernels import room
+from weir.kernels.kernel_table import make_kernel
 from weir.kernels.room import memory_limit
 from weir.plan.operators import Project
-from weir.reliable.chain import make_kernel
 
 A = stream("A", {"vs": "BIGINT", "ve": "BIGINT"}, "a.jsonl", vs="vs", ve="ve")
 FAR = 2**60

@@ -16,6 +16,7 @@ from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN, Batch
 from weir.events.types import BIGINT, DOUBLE, STRING
 from weir.events.user_copies import StructValue
+from weir.kernels.kernel_table import make_kernel
 from weir.plan.operators import RowScan, Source, SourceOptions
 from weir.plan.states import (
     Accessors,
@@ -30,7 +31,6 @@ from weir.plan.states import (
     StateMerge,
     WindowCall,
 )
-from weir.reliable.chain import make_kernel
 
 LISTS = pa.list_(BIGINT)
 POINT = pa.struct([("x", BIGINT), ("y", LISTS)])

@@ -21,6 +21,7 @@ from weir.errors import OperatorFailed, RunError
 from weir.events.batch import OPEN, Batch, concat_batches
 from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.kernels.kernel import Kernel
+from weir.kernels.kernel_table import make_kernel
 from weir.kernels.operators.stateless import make_transform
 from weir.plan.expressions import Literal
 from weir.plan.operators import (
@@ -34,7 +35,6 @@ from weir.plan.operators import (
 )
 from weir.plan.saved_states import key_names
 from weir.plan.states import Cell, MergeFunction, MergeKind, StateMerge, StateRead
-from weir.reliable.chain import make_kernel
 
 COLUMNS = (
     ("k", DOUBLE), ("j", STRING), ("c", BOOLEAN), ("i", BIGINT), ("n", INT), ("d", DOUBLE),

@@ -8,6 +8,7 @@ import pytest
 
 from weir.errors import PlanError
 from weir.events.batch import OPEN, START, Batch, concat_batches
+from weir.kernels.kernel_table import make_kernel
 from weir.kernels.operators.aggregate import AggregateKernel
 from weir.kernels.operators.apply import ApplyKernel
 from weir.kernels.operators.asof import AsofKernel
@@ -22,7 +23,7 @@ from weir.plan.expressions import Literal
 from weir.plan.operators import Chop, Distinct, Join, Source, SourceOptions, Stitch, Top
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
-from weir.reliable.chain import Chain, make_kernel
+from weir.reliable.chain import Chain
 from weir.reliable.digest import digest
 from weir.script import parse_program
 from weir.testing import with_output

@@ -34,8 +34,7 @@ from weir.job.ledger import Ledger
 from weir.job.record_reader import check_commits, job_ledger
 from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
 from weir.plan.program import DIRECT, Program
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import StagedPlan, cut_stages
+from weir.plan.stages import StagedPlan
 from weir.plan.strategy import choose_strategies, default_strategy
 from weir.plan.unbounded_holds import refuse_unbounded
 from weir.plan.usercode.code_fingerprint import changes, program_code
@@ -44,6 +43,7 @@ from weir.reliable.keys import JOB, UNCHECKED
 from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
 from weir.runtime.partitions import Partitions, start_of
+from weir.runtime.planning import plan_program
 from weir.runtime.vertices import source_of
 from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live.live_check import refuse_endless
@@ -161,7 +161,7 @@ def _begun(
     """Decide what is to be decided for a new job; return its record and its plan."""
     answers: list[bool] = []
     pays = remembering(partial(rows_share_keys, partitions=partitions), answers)
-    plan = cut_stages(rewrite(program, pays), parallelism)
+    plan = plan_program(program, parallelism, pays=pays).stages
     names = {name: tuple(p.name for p in parts) for name, parts in partitions.items()}
     outputs = tuple(
         output_record(output, output_schema(output), kept=output.path not in DIRECT)
@@ -205,7 +205,8 @@ def _resumed(
             f"not {parallelism}",
             hint="go on with that one: it decides which vertices there are",
         )
-    plan = cut_stages(rewrite(program, repeating(known.two_phase)), known.parallelism)
+    pays = repeating(known.two_phase)
+    plan = plan_program(program, known.parallelism, pays=pays).stages
     _check_plan(objects.location, job.plan, plan_fingerprint(plan))
     return objects, job, plan
 

@@ -13,9 +13,8 @@ from weir.files.object_store import ObjectStore
 from weir.job.commit_log import read_part
 from weir.job.ledger import Ledger
 from weir.job.output_reader import commits
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.reliable.digest import Digest
+from weir.runtime.planning import plan_program
 from weir.runtime.topology import vertex_name
 from weir.spark.live.live_run import make_live
 from weir.spark.live.settings import LiveSettings
@@ -31,7 +30,7 @@ def run_live_trials(spark: SparkSession, trials: Sequence[Trial], hosts: int) ->
 def _outcome(
     spark: SparkSession, trial: Trial, objects: ObjectStore, settings: LiveSettings
 ) -> Outcome:
-    plan = cut_stages(rewrite(trial.program), trial.parallelism)
+    plan = plan_program(trial.program, trial.parallelism).stages
     partitions = {name: tuple(parts) for name, parts in trial.partitions.items()}
     live = make_live(trial.program, ".", plan, partitions, objects, Ledger(), trial.cut, settings)
     ended, machine = live.drive(spark)

@@ -23,11 +23,11 @@ from typing import Literal, TypeAlias
 
 from weir.plan.operators import Source
 from weir.plan.program import Program
-from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.rewrites.two_phase import Pays
-from weir.plan.stages import Link, Stage, StagedPlan, cut_stages, links_of
+from weir.plan.stages import Link, Stage, StagedPlan, links_of
 from weir.runtime.partitions import Partitions
-from weir.runtime.topology import Topology, VertexId, VertexSpec, make_topology
+from weir.runtime.planning import plan_program
+from weir.runtime.topology import Topology, VertexId, VertexSpec
 from weir.spark.offline.targets import Target
 
 
@@ -107,8 +107,8 @@ def make_piece(
     pays: Pays | None = None,
 ) -> Piece:
     """Rewrite a program, cut it into stages, and lay it out in vertices."""
-    plan = cut_stages(rewrite(program, pays), parallelism)
-    topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
+    planned = plan_program(program, parallelism, pays=pays)
+    plan, topology = planned.stages, planned.topology(partitions)
     return Piece(plan, topology, partitions, tuple(targets), _open_stages(plan))
 
 
