@@ -12,7 +12,7 @@ WORKERS ?= 3
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types warm unit property spark conformance coverage demo figure docs bench fuzz sabotage chaos attack cluster night clean
+.PHONY: help install test pytest lint types warm unit property spark conformance coverage demo figure docs bench fuzz sabotage chaos attack cluster night clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,7 +32,10 @@ $(INSTALLED): pyproject.toml
 install: $(INSTALLED)  ## .venv with the weir command and the development tools
 
 test: $(INSTALLED)  ## everything that must hold: lint, types, all tests
-	@$(MAKE) --no-print-directory -j3 lint types warm
+	@$(MAKE) --no-print-directory -j2 lint warm
+	@$(MAKE) --no-print-directory -j2 types pytest
+
+pytest: $(INSTALLED)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 
 lint: $(INSTALLED)  ## ruff: rules and format

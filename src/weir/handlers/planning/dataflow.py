@@ -290,12 +290,14 @@ def _touched(one: Analysed) -> tuple[frozenset[str], frozenset[str]]:
 
 def _dependences(one: Analysed) -> set[tuple[str, str]]:
     """Return by which states other states depend on them, through a handler in columns."""
-    states = {a.order: a.state for a in one.accesses if isinstance(a, GetAccess)}
+    reads = {a.order: a for a in one.accesses if isinstance(a, GetAccess)}
+    waits = {order: waits_for(read) for order, read in reads.items()}
     return {
-        (states[order], merge.state)
+        (reads[order].state, merge.state)
         for merge in one.accesses
         if isinstance(merge, MergeAccess)
-        for order in waits_for(merge)
+        # A read may need the answers of others for its key.
+        for order in reachable(waits_for(merge), waits)
     }
 
 
