@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from uuid import uuid4
@@ -801,6 +802,20 @@ def test_a_socket_says_why_there_is_no_connection_until_there_is_one() -> None:
     assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT, why=f"{why}Name or service not known")
     assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT, why=f"{why}timed out")
     assert reading.poll(9, None, 0.0) == Quiet(0, 0.0)
+
+
+def test_a_socket_that_is_connected_to_itself_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system may choose the very port that is called, if nobody listens there."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+    from_there = partial(socket.create_connection, source_address=address)
+    monkeypatch.setattr(socket, "create_connection", from_there)
+    of = source(f"tcp://127.0.0.1:{address[1]}?acks=yes")
+    reading = open_reading(open_socket(of), None, 0)
+    why = f"no connection to 127.0.0.1:{address[1]}: Connection refused"
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT, why=why)
+    with socket.socket() as server:
+        server.bind(address)  # which a socket that was closed as usual would keep for a minute
 
 
 def test_a_side_that_closes_at_once_is_not_called_without_a_pause() -> None:

@@ -15,7 +15,10 @@ Rules
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
@@ -48,7 +51,22 @@ class LineSocket(Protocol):
 
 def connect(host: str, port: int) -> LineSocket:
     """Connect to the other side; raise OSError when nobody listens."""
-    return socket.create_connection((host, port), timeout=RECONNECT)
+    conn = socket.create_connection((host, port), timeout=RECONNECT)
+    try:
+        _check_not_itself(conn)
+    except OSError:
+        conn.close()
+        raise
+    return conn
+
+
+def _check_not_itself(conn: socket.socket) -> None:
+    """Raise ConnectionRefusedError for a socket that is connected to itself: the system may choose
+    the very port that is called, if it is a local one and nobody listens there."""
+    if conn.getsockname() == conn.getpeername():
+        # Closed the ordinary way, it would keep the port from its listener for a minute.
+        conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 
 class SocketState(msgspec.Struct, frozen=True, array_like=True):
