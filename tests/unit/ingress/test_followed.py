@@ -260,6 +260,26 @@ def test_a_folder_ends_and_forgets_no_file_it_has_read(tmp_path: Path) -> None:
         assert offsets(again_from(of, tmp_path, chunk)) == list(range(chunk.stop, 9))
 
 
+def test_a_file_that_a_listing_missed_is_read_before_the_folder_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large folder is listed in pieces: a listing may have `.end`, and not what came before."""
+    folder, listed, missed = tmp_path / "in", os.listdir, ["a.jsonl"]
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(lines(0, 3))
+    (folder / ".end").touch()
+
+    def without_missed(path: str) -> list[str]:
+        found = listed(path)
+        if ".end" in found and missed:
+            found.remove(missed.pop())
+        return found
+
+    monkeypatch.setattr(os, "listdir", without_missed)
+    assert values(follow(source("in/"), tmp_path)) == [0, 1, 4]
+    assert not missed
+
+
 def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(lines(0, 3))

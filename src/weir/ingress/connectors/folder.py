@@ -156,12 +156,20 @@ class FolderReading:
 
     def _look(self) -> IngressRecord | None:
         """Return the next choice, if there is one."""
-        found = sorted(os.listdir(self._of.path), key=os.fsencode)
-        new = next((n for n in found if n not in self._seen and n[0] not in "._"), None)
+        new, ends = self._listed()
+        if new is None and ends:
+            # A large folder is listed in pieces: a file that came before `.end` may be missed.
+            new, _ = self._listed()
         if new is not None:
             self._check_file(new)
             return IngressRecord(self.offset, file=new)
-        return IngressRecord(self.offset, ends=True) if ".end" in found else None
+        return IngressRecord(self.offset, ends=True) if ends else None
+
+    def _listed(self) -> tuple[str | None, bool]:
+        """Return the first new file that a listing has, if any, and whether it has `.end`."""
+        found = os.listdir(self._of.path)
+        new = (n for n in found if n not in self._seen and n[0] not in "._")
+        return min(new, key=os.fsencode, default=None), ".end" in found
 
     def _check_file(self, name: str) -> None:
         """Raise InputError for what cannot be logged and read to an end, such as a pipe or a
