@@ -901,6 +901,27 @@ def test_a_file_that_came_just_before_its_end_is_read(
     assert values(follow(source("tail://a.jsonl"), tmp_path)) == [0, 1, 4]
 
 
+def test_a_file_that_was_replaced_just_before_its_end_was_declared_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines(0, 3))
+    chunks = follow(source("tail://a.jsonl"), tmp_path)
+    assert values(islice(chunks, 1)) == [0, 1, 4]
+    is_ended = TailedFile.is_ended
+
+    def rotated_by_now(of: TailedFile) -> bool:
+        if not is_ended(of):
+            path.rename(tmp_path / "a.jsonl.1")
+            path.write_bytes(lines(3, 6))
+            Path(f"{path}.end").touch()
+        return is_ended(of)
+
+    monkeypatch.setattr(TailedFile, "is_ended", rotated_by_now)
+    with pytest.raises(InputError, match="was replaced by another file, and 3 rows"):
+        drained(chunks)
+
+
 @pytest.mark.parametrize("kind", ["pipe", "folder", "name"])
 def test_what_is_no_file_in_a_folder_is_named(tmp_path: Path, kind: str) -> None:
     """A pipe would be waited for without end."""

@@ -141,6 +141,7 @@ class TailReading:
         self._check_still_there(file)
         if not (self._of.is_ended() and self._at_end(file)):
             return self._quiet(POLL)
+        self._check_still_there(file)  # it may have been replaced before its end was declared
         self._check_window(file, file.tell())
         self._take(self._framer.end())
         return Finished() if self._block is None else self._rows(self._block, most, until)
