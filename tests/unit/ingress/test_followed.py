@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,7 +32,7 @@ from weir.ingress.connectors.registry import (
     source_start,
 )
 from weir.ingress.connectors.tail import TailedFile
-from weir.ingress.connectors.tcp import RECONNECT, open_socket
+from weir.ingress.connectors.tcp import RECONNECT, connect, open_socket
 from weir.ingress.ingress_log import begin_log, first_record
 from weir.ingress.source_driver import driven_chunks
 from weir.ingress.source_integrity import FileMark, check_not_shorter, marked_chunks
@@ -836,6 +838,36 @@ def test_a_socket_that_is_connected_to_itself_is_refused(monkeypatch: pytest.Mon
     assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT, why=why)
     with socket.socket() as server:
         server.bind(address)  # which a socket that was closed as usual would keep for a minute
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have some of the options")
+def test_a_side_that_is_gone_without_a_word_is_given_up_after_25_seconds() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        conn = connect("127.0.0.1", server.getsockname()[1])
+        assert isinstance(conn, socket.socket)
+        with conn:
+            of = conn.getsockopt
+            assert of(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            first = of(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+            every = of(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL)
+            assert first + every * of(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == 25
+            assert of(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 25_000
+
+
+def test_a_side_that_is_gone_without_a_word_has_not_closed() -> None:
+    class Gone(Told):
+        def recv(self, _most: int) -> bytes:
+            if self._data:
+                self._data = b""
+                raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+            return b""
+
+    connections = iter([Gone(b"?"), Told(lines(0, 3))])
+    of = source("tcp://a:7?until=eof")
+    reading = open_reading(open_socket(of, lambda *_: next(connections)), None, 0)
+    why = "no connection to a:7: Connection timed out"
+    assert reading.poll(9, None, 0.0) == Quiet(0, RECONNECT, why=why)
+    assert reading.poll(9, None, 0.0) == Offer(IngressRecord(0, lines(0, 3)))
 
 
 def test_a_side_that_closes_at_once_is_not_called_without_a_pause() -> None:

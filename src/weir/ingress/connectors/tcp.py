@@ -3,8 +3,9 @@
 Rules
 1. Lines that came are offered for the log; rows of them are given when they are accepted.
 2. A connection that breaks, or cannot be made, is made again, for as long as that takes; until
-   there is one that brings something or is silent, `Quiet` says why. With `?until=eof` the
-   partition ends when the other side closes; that is logged too.
+   there is one that brings something or is silent, `Quiet` says why. One whose other side has not
+   answered for some time is broken (`_WATCH`). With `?until=eof` the partition ends when the other
+   side closes; that is logged too.
 3. With `?acks=yes` the other side is told, on connecting and then on and on, how many rows are
    durable, so that it can go on there and nothing is lost or sent twice. What came and was not
    logged before another instance logged rows is dropped, and asked for anew; without acks it is
@@ -35,6 +36,12 @@ from weir.plan.operators import Source
 
 RECONNECT = 0.2
 """Seconds between two tries to connect, and that one look at a silent connection takes."""
+_WATCH = {
+    "TCP_KEEPIDLE": 10, "TCP_KEEPALIVE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 25_000,
+}  # fmt: skip
+"""The options by which the system gives a connection up whose other side has not answered for 25
+seconds, whether anything was sent or not; systems have some of them each."""
 _OPTIONS = {"until": ("eof",), "acks": ("yes", "no")}
 """The options of a URL, and what each may be."""
 
@@ -54,6 +61,7 @@ def connect(host: str, port: int) -> LineSocket:
     conn = socket.create_connection((host, port), timeout=RECONNECT)
     try:
         _check_not_itself(conn)
+        _watch(conn)
     except OSError:
         conn.close()
         raise
@@ -67,6 +75,14 @@ def _check_not_itself(conn: socket.socket) -> None:
         # Closed the ordinary way, it would keep the port from its listener for a minute.
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+
+
+def _watch(conn: socket.socket) -> None:
+    """Have the system notice when the other side is gone without a word."""
+    conn.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _WATCH.items():
+        if hasattr(socket, name):
+            conn.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class SocketState(msgspec.Struct, frozen=True, array_like=True):
@@ -214,10 +230,13 @@ class SocketReading:
 
 
 def _received(conn: LineSocket) -> bytes | None:
-    """Return what has come; empty when the other side has closed, None when nothing came."""
+    """Return what has come; empty when the other side has closed, None when nothing came. A side
+    that is gone without a word (ETIMEDOUT) is an OSError, once; then it looks closed."""
     try:
         return conn.recv(1 << 20)
-    except TimeoutError:
+    except TimeoutError as error:
+        if error.errno == errno.ETIMEDOUT:
+            raise
         return None
 
 
