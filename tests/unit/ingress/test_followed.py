@@ -967,3 +967,24 @@ def test_what_is_no_file_in_a_folder_is_named(tmp_path: Path, kind: str) -> None
         Path(os.fsdecode(os.fsencode(folder) + b"/f\xff.jsonl")).touch()
     with pytest.raises(InputError, match=r"it is no file|its name is no UTF-8"):
         next(follow(source("in/"), tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "socket"])
+def test_what_is_no_file_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A pipe would be waited for without end, and so would a device."""
+    path = tmp_path / "a.jsonl"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        monkeypatch.chdir(tmp_path)  # the name of a socket must be short
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(path.name)
+    (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
+    with pytest.raises(InputError, match=r"a\.jsonl: it is no file"):
+        open_reading(partition, None, 0).poll(9, None, 0.0)

@@ -13,14 +13,16 @@ Rules
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import stat
 from dataclasses import dataclass, replace
 from typing import Self
 
 import msgspec
 
-from weir.errors import PlanError
+from weir.errors import InputError, PlanError
 from weir.files.chunks import BLOCK_BYTES, Chunk
 from weir.files.jsonl import JsonLines
 from weir.files.readers import FORMATS
@@ -215,7 +217,7 @@ class TailReading:
         if self._file is not None:
             return self._file
         try:
-            self._file = io.FileIO(self._of.path)
+            self._file = _regular_file(self._of.path, self._of.name)
         except FileNotFoundError:
             if self._start:
                 raise gone("is gone", self._of.name, self._start) from None
@@ -266,3 +268,19 @@ class TailReading:
     def _at_end(self, file: io.FileIO) -> bool:
         """Say whether all is read: what was written before the end was declared is there by now."""
         return file.tell() == os.fstat(file.fileno()).st_size
+
+
+def _regular_file(path: str, name: str) -> io.FileIO:
+    """Open a file; InputError for what cannot be followed to an end, such as a pipe or a device,
+    which would be waited for."""
+    wrong = InputError("it is no file", file=name)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a device that is not there
+            raise wrong from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise wrong
+    return io.FileIO(descriptor)
