@@ -769,6 +769,23 @@ def test_a_line_beyond_the_limit_is_one_bad_row_however_it_comes(tmp_path: Path,
     ]
 
 
+@pytest.mark.parametrize("size", [1, 2, 100])
+@pytest.mark.parametrize("text", [lines(0, 2), b"\xef\xbb", b"\xef\n", b""])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_byte_order_mark_is_no_part_of_what_a_connection_brings(
+    mark: bytes, text: bytes, size: int
+) -> None:
+    connections = iter([Pieces(mark + text, size), Pieces(mark + lines(2, 4), size)])
+    partition = open_socket(source("tcp://a:7", ", bad = 'skip'"), lambda *_: next(connections))
+    reading = open_reading(partition, None, 0)
+    logged, whole = b"", text.removesuffix(b"\n") + b"\n" * bool(text) + lines(2, 4)
+    while len(logged) < len(whole):
+        if isinstance(found := reading.poll(100, None, 0.0), Offer):
+            logged += found.record.lines
+            reading.accept(Accept(found.record, own=True))
+    assert logged == whole
+
+
 @pytest.mark.parametrize("acks", [False, True])
 def test_rows_that_another_instance_logged_first_are_not_logged_twice(acks: bool) -> None:
     """Who is told what is durable sends them again; else they are what only this one has."""

@@ -12,6 +12,7 @@ Rules
    logged behind theirs.
 4. What stands behind the last line end when the other side closes is a row, unless it will be sent
    again: with `?acks=yes` and without `?until=eof`.
+5. A byte order mark at the beginning of a connection is no part of its text.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from weir.errors import PlanError
-from weir.files.record_frames import Block, Framer
+from weir.files.record_frames import BYTE_ORDER_MARK, Block, Framer
 from weir.ingress.connectors.connector import Endless, Lines
 from weir.ingress.source_integrity import gone
 from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord, Offer, Quiet, Rows
@@ -134,6 +135,8 @@ class SocketReading:
         """Lines that are in the log, and what of them is not given yet."""
         self._conn: LineSocket | None = None
         self._framer = Framer(of.source.options.max_record)
+        self._begin: bytes | None = b""
+        """What came of a connection that may still begin with a byte order mark; None: no more."""
         self._broken = ""
         """Why there is no connection; empty: there is one, or none was tried yet."""
         self._told = -1
@@ -202,7 +205,7 @@ class SocketReading:
             self._broken = ""
         if data is None:
             return 0.0
-        blocks = self._framer.feed(data) if data else self._closed()
+        blocks = self._framer.feed(self._text(data)) if data else self._closed()
         self._came += [IngressRecord(0, block.data) for block in blocks]
         if data:
             return 0.0
@@ -214,6 +217,7 @@ class SocketReading:
         if self._conn is None:
             self._conn = self._of.connect(self._of.host, self._of.port)
             self._framer, self._told = Framer(self._of.source.options.max_record), -1
+            self._begin = b""
         return self._conn
 
     def _tell_durable(self, conn: LineSocket) -> None:
@@ -221,9 +225,20 @@ class SocketReading:
             self._told = self.offset
             conn.sendall(f"{self._told}\n".encode())
 
+    def _text(self, data: bytes) -> bytes:
+        """Return the text of what came, without the byte order mark that it may begin with."""
+        if self._begin is None:
+            return data
+        self._begin += data
+        if len(self._begin) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(self._begin):
+            return b""
+        text, self._begin = self._begin.removeprefix(BYTE_ORDER_MARK), None
+        return text
+
     def _closed(self) -> list[Block]:
         """Return what is left when the other side has closed, by rule 4."""
         self.close()
+        self._framer.feed(self._begin or b"")
         is_sent_again = self._of.acks and not self._of.ends
         left = [] if is_sent_again else self._framer.end()
         return [replace(block, data=block.data + b"\n") for block in left]
