@@ -11,6 +11,7 @@ from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.output_reader import commits
 from weir.job.record_reader import check_commits, encode_hint, job_ledger, known_record, last_record
+from weir.job.status import STATUS, JobStatus
 from weir.job.store_check import verify_store
 from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.reliable.codec import encode_record
@@ -207,6 +208,17 @@ def test_a_whole_store_is_verified() -> None:
     disk.put(part_key(SINK, 9, 9), b"")
     found = verify_store(disk)
     assert (found.unreferred, found.strange, found.damage) == (1, ("parts/sink.0/junk",), ())
+
+
+def test_a_damaged_status_is_named_and_called_harmless() -> None:
+    disk = store()
+    disk.put(STATUS, encode_record(STATUS, JobStatus("running", 0.0, 1, 0, 0, None, (), ())))
+    whole = verify_store(disk)
+    assert not whole.damage
+    disk.put(STATUS, b"torn")
+    found = verify_store(disk)
+    assert found.objects == whole.objects
+    assert [d.key for d in found.damage] == [STATUS] and "no harm" in found.damage[0].what
 
 
 @pytest.mark.parametrize("finished", [True, False])

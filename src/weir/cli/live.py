@@ -30,13 +30,14 @@ from weir.cli.command_line import (
 from weir.cli.job_status import clock, has_plain_ticks, show_status
 from weir.cli.progress import Meter, counting
 from weir.cli.tables import cell, show_table
-from weir.errors import RunError
+from weir.errors import RunError, SnapshotCorrupt
 from weir.wording import counted, in_one_line
 
 if TYPE_CHECKING:
     from weir.files.object_store import ObjectStore
     from weir.job.output_reader import Manifest, OutputReader
     from weir.job.status import JobStatus
+    from weir.job.story import StoryLine
     from weir.plan.program import Program
     from weir.runtime.reports import RunReport
     from weir.spark.live.job_setup import ResumeChoice
@@ -178,22 +179,36 @@ def story(
     Example: [bold]weir story /var/weir/clicks 2.0[/bold]
     """
     with clean_errors(debug):
-        from weir.job.status import read_status, read_story
+        from weir.job.status import read_story
 
         opened = opened_store(store)
-        found = read_status(opened)
-        if found is None:
+        lines = read_story(opened)
+        known = _vertices(opened, lines)
+        if not lines and not known:
             raise Usage(f"the job in '{store}' has said nothing yet")
-        if vertex is not None and vertex not in {v.id for v in found.vertices}:
-            known = ", ".join(v.id for v in found.vertices)
-            raise Usage(f"there is no vertex '{vertex}'; there are {known}")
-        lines = read_story(opened, vertex)
+        if vertex is not None:
+            if vertex not in known:
+                raise Usage(f"there is no vertex '{vertex}'; there are {', '.join(known)}")
+            lines = [line for line in lines if line.vertex in (vertex, "")]
         if as_json:
             put(msgspec.json.encode(lines) + b"\n")
             return
         for line in lines:
             who = f"{line.vertex}: " if line.vertex else ""
             say(f"{clock(line.time)}  {in_one_line(who + line.what)}")
+
+
+def _vertices(store: ObjectStore, lines: Sequence[StoryLine]) -> Sequence[str]:
+    """Name the vertices of a job: those of its plan, if that is whole, and of these lines of its
+    story."""
+    from weir.job.plan_drawing import read_plan
+
+    try:
+        plan = read_plan(store)
+    except SnapshotCorrupt:
+        plan = None
+    drawn = [vertex.id for vertex in plan.vertices] if plan is not None else []
+    return list(dict.fromkeys([*drawn, *(line.vertex for line in lines if line.vertex)]))
 
 
 def store(
@@ -359,13 +374,13 @@ class _Onlooker:
 
     def broken_off(self) -> str:
         """Say how the job ended, if it did and has not finished; else return an empty text."""
-        from weir.job.status import read_status
+        from weir.job.status import whole_status
 
         now = time.monotonic()
         if now - self._looked < WATCH_EVERY:
             return ""
         self._looked = now
-        status = read_status(self._store)
+        status = whole_status(self._store)
         if status is not None and status.broken_off:
             how = "failed" if status.error else "was stopped"
             error = f": {in_one_line(status.error)}" if status.error else ""

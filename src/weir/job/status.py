@@ -9,12 +9,15 @@ Contract
    whatever was written last.
 4. A driver that was killed writes nothing: then the last status stays, with its time, and onlookers
    say that nothing new came (`quiet_for`).
+5. Nothing depends on the status: whoever runs the job takes a damaged one for none
+   (`whole_status`).
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from weir.errors import SnapshotCorrupt
 from weir.events.batch import OPEN, START
 from weir.job.manager import Manager
 from weir.job.messages import Preparing
@@ -230,7 +233,7 @@ def read_status(store: Store) -> JobStatus | None:
     body = store.get(STATUS)
     if body is None:
         return None
-    status = decode_record(STATUS, body, _status_decoder)
+    status = decode_status(body)
     ledger = last_record(store)
     done = status.state == "finished" or (ledger is not None and ledger.finished)
     if done and store.get(UNCHECKED) is None:
@@ -238,6 +241,19 @@ def read_status(store: Store) -> JobStatus | None:
     elif done and not status.broken_off:
         status = msgspec.structs.replace(status, state="checking")
     return _settled(status, "done" if done else "stopped") if status.over else status
+
+
+def whole_status(store: Store) -> JobStatus | None:
+    """Read the last status that was written; None where there is none, or it is damaged."""
+    try:
+        return read_status(store)
+    except SnapshotCorrupt:
+        return None
+
+
+def decode_status(body: bytes) -> JobStatus:
+    """Decode a status as it was written; SnapshotCorrupt if it is damaged."""
+    return decode_record(STATUS, body, _status_decoder)
 
 
 def _settled(status: JobStatus, last: str) -> JobStatus:
@@ -253,10 +269,9 @@ def _settled(status: JobStatus, last: str) -> JobStatus:
     return msgspec.structs.replace(status, vertices=vertices, hosts=(), trouble="", preparing=())
 
 
-def read_story(store: Store, vertex: str | None = None) -> list[StoryLine]:
-    """Read what has happened to a job, in order: to this vertex and to the whole job, or all."""
-    lines = [line for key in story_keys(store) for line in read_story_object(store, key)]
-    return [line for line in lines if vertex is None or line.vertex in (vertex, "")]
+def read_story(store: Store) -> list[StoryLine]:
+    """Read what has happened to a job, in order."""
+    return [line for key in story_keys(store) for line in read_story_object(store, key)]
 
 
 def story_keys(store: Store) -> list[str]:

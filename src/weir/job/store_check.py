@@ -6,6 +6,7 @@ What is checked
 3. Every commit from the first to the last, and every part: name, size, seal, rows and digest.
 4. Of a job that has not finished, every record of a source's log, from the first that a restart
    needs to the last that is known.
+5. The status, which nothing refers to either; whoever is told of a damaged one is told so.
 Other objects are only counted: nothing refers to them, so they do no harm.
 """
 
@@ -23,6 +24,7 @@ from weir.job.job_identity import read_job
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.record_reader import job_ledger
+from weir.job.status import STATUS, decode_status
 from weir.job.store_listing import SizedStore
 from weir.reliable.codec import decode_record, decode_snapshot
 from weir.reliable.keys import (
@@ -97,11 +99,23 @@ def verify_store(store: SizedStore, progress: OnChecked = lambda _: None) -> Ver
         _check_output(check, ledger, number)
     for vertex, end in () if ledger.finished else ledger.logs.items():
         _check_log(check, vertex, ledger.collected.get(ingress_log(vertex), 0), end)
+    body = store.get(STATUS)
+    if body is not None:
+        check.check(STATUS, partial(_check_status, body))
     keys = [key for key, _ in store.sizes()]
     strange = tuple(key for key in keys if not is_known(key))
-    beside = ("records/", "status", "story/", UNCHECKED)
+    beside = ("records/", "story/", UNCHECKED)
     others = [k for k in keys if is_known(k) and k not in check.seen and not k.startswith(beside)]
     return Verified(len(check.seen), len(others), strange, tuple(check.damage))
+
+
+def _check_status(body: bytes) -> None:
+    try:
+        decode_status(body)
+    except SnapshotCorrupt as error:
+        raise SnapshotCorrupt(
+            f"{error}; no harm: it is only shown, and written anew when the job runs"
+        ) from error
 
 
 def _check_named(check: _StoreCheck, ledger: Ledger) -> None:

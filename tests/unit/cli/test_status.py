@@ -15,7 +15,8 @@ from hostile import invoke
 from weir.cli import tables
 from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
-from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus
+from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus, story_key
+from weir.job.story import StoryLine
 from weir.page.view import ViewReader
 from weir.reliable.codec import encode_record
 from weir.reliable.keys import UNCHECKED, record_key
@@ -156,3 +157,20 @@ def test_where_no_terminal_reads_it_the_table_has_all_columns(
     out = shown(store_with(tmp_path, told(LONG)))
     row = next(line for line in out.splitlines() if line.split()[:2] == ["0.0", "h1"])
     assert row.count("1000000000") == 8 and row.endswith(" 0") and "wider" not in out
+
+
+def test_a_story_is_told_without_a_status(tmp_path: Path) -> None:
+    place, key = store_with(tmp_path, b"torn"), story_key(1, 0)
+    assert invoke(["status", place])[0] == 1
+    assert "has said nothing yet" in invoke(["story", place])[2]
+    lines = [
+        StoryLine(1.0, "", "begun"),
+        StoryLine(2.0, "0.0", "placed"),
+        StoryLine(3.0, "1.0", "lost"),
+    ]
+    ObjectStore(place).put(key, encode_record(key, lines))
+    ended, out, err = invoke(["story", place, "1.0"])
+    assert (ended, err) == (0, "")
+    assert [line.split("  ", 1)[1] for line in out.splitlines()] == ["begun", "1.0: lost"]
+    ended, _, err = invoke(["story", place, "2.0"])
+    assert ended == 2 and "there is no vertex '2.0'; there are 0.0, 1.0" in err

@@ -164,6 +164,13 @@ def test_who_follows_a_job_is_told_that_it_is_over(
     assert said in told and told.endswith(error)
 
 
+def test_who_follows_a_job_needs_no_status(job: Job) -> None:
+    job.commit(rows(7, 3))
+    job.store.put(STATUS, b"torn")
+    job.finish()
+    assert len(read(job, "B", "--follow").splitlines()) == 2
+
+
 def test_who_follows_a_job_that_nobody_runs_is_told_once(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:

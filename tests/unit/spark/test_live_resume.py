@@ -12,6 +12,7 @@ from weir.files.object_store import ObjectStore
 from weir.job.job_identity import FORMAT, JobRecord, encode_job, read_job
 from weir.job.messages import VertexReport
 from weir.job.placement import Placement
+from weir.job.status import STATUS
 from weir.plan import explain, plan_fingerprint
 from weir.plan.operators import PartialAggregate
 from weir.plan.plan_fingerprint import PlanFingerprint
@@ -221,3 +222,11 @@ def test_plans_and_stores_of_other_formats_are_refused_by_name(folder: Path) -> 
     live.objects.put(JOB, encode_job(job).replace(f"format {FORMAT}".encode(), b"format 2", 1))
     with pytest.raises(RunError, match="the store is in format 2; this version"):
         prepared(folder, resume=True)
+
+
+def test_a_job_that_has_finished_needs_no_status(folder: Path) -> None:
+    live = begun(folder)
+    live.ledger.finished = True
+    live.objects.put(STATUS, b"torn")
+    live.finish(lambda _: None)
+    assert (folder / "sums.csv").exists()

@@ -32,7 +32,7 @@ from weir.job.plan_drawing import DrawnPlan, draw_plan
 from weir.job.record_reader import sweep, take_over
 from weir.job.settings import host_settings
 from weir.job.signals import EndJob
-from weir.job.status import STATUS, JobStatus, read_status
+from weir.job.status import STATUS, JobStatus, whole_status
 from weir.job.story import StoryLine
 from weir.plan.holds import overlaps
 from weir.plan.program import DIRECT, Output, Program
@@ -118,7 +118,7 @@ class LiveRun:
         self, ledger: Ledger, placements: Sequence[Placement], watch: OnStatus | None
     ) -> RunReport:
         """Check the answer, if that was asked for, and put the outputs in their places."""
-        if watch is not None and (status := read_status(self.objects)) is not None:
+        if watch is not None and (status := whole_status(self.objects)) is not None:
             self.objects.on_wait = lambda why: watch(msgspec.structs.replace(status, trouble=why))
         if self.settings.check:
             self._check(watch)
@@ -144,14 +144,14 @@ class LiveRun:
 
     def _tell(self, state: str, error: str = "") -> None:
         """Write the job's last status again, with another state."""
-        status = read_status(self.objects)
+        status = whole_status(self.objects)
         if status is not None:
             told = msgspec.structs.replace(status, state=state, error=error, time=time.time())
             self.objects.put(STATUS, encode_record(STATUS, told))
 
     def _checking(self, watch: OnStatus | None) -> OnProgress | None:
         """Make a function that shows how far the check is: the job's last status, checking."""
-        status = read_status(self.objects)
+        status = whole_status(self.objects)
         if watch is None or status is None:
             return None
         return lambda come: watch(
