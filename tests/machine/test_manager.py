@@ -649,6 +649,7 @@ def test_a_log_that_was_lost_ends_the_job() -> None:
     job.tick(1.0)
     (ended,) = [c for c in job.out if isinstance(c, EndJob)]
     assert "record 0 is gone" in ended.error and "empty store" in ended.error
+    assert "put it back from a version or a backup" in ended.error
 
 
 def test_a_source_whose_checkpoints_are_gone_cannot_begin_where_its_log_no_longer_does() -> None:

@@ -45,7 +45,7 @@ from weir.reliable.keys import ingress_key, is_known, number_of
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import ObjectExists, Store
 
-_LOST = (
+LOST_RECORD = (
     "the log of a source has lost a record, and what stood there cannot be had again: put it back "
     "from a version or a backup of the store and run again with --resume, or start the job again "
     "with an empty store"
@@ -119,9 +119,13 @@ class IngressLog:
             return None
         yield from self._step(found.ref)
         if found.record.before != self._before:
-            raise SnapshotCorrupt(f"{found.ref.key} does not follow the record before it: {_LOST}")
+            raise SnapshotCorrupt(
+                f"{found.ref.key} does not follow the record before it: {LOST_RECORD}"
+            )
         if self._end is not None and found.ref.key == self._end.key and found.ref != self._end:
-            raise SnapshotCorrupt(f"{found.ref.key} is not the record that was written: {_LOST}")
+            raise SnapshotCorrupt(
+                f"{found.ref.key} is not the record that was written: {LOST_RECORD}"
+            )
         return found
 
     def append(self, record: IngressRecord) -> LogTalk[ObjectRef | None]:
@@ -160,7 +164,7 @@ class IngressLog:
                 continue
             if why and record.before != self._last.seal:
                 yield from self._check_last()
-                raise SnapshotCorrupt(f"{why}; {key} follows it: {_LOST}")
+                raise SnapshotCorrupt(f"{why}; {key} follows it: {LOST_RECORD}")
             return Logged(record, ObjectRef.of(key, body))
         self._free = number
         later = self._end.key if self._end is not None else ""
@@ -172,7 +176,7 @@ class IngressLog:
             return (yield from self._next())  # it has come since
         yield from self._check_last()
         raise SnapshotCorrupt(
-            f"{why or f'{key} is not in the store'}, but {later} was written: {_LOST}"
+            f"{why or f'{key} is not in the store'}, but {later} was written: {LOST_RECORD}"
         )
 
     def _later(self, number: int) -> LogTalk[str]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from weir.ingress.ingress_log import LOST_RECORD
 from weir.job.commit_log import LOST, PUT_BACK
 from weir.job.delays import Delays
 from weir.job.garbage_sweep import Sweeper
@@ -375,10 +376,7 @@ class Manager:
         """Place an instance anew that needs rows or records that are gone: another instance of its
         vertex is ahead of it. If the store has lost them, the job ends."""
         if found.error and not log_is_ahead(placement, self.ledger):
-            self._end(
-                f"vertex {found.vertex}: {found.error}; nothing else is lost, but what stood "
-                "there cannot be had again: start the job again with an empty store"
-            )
+            self._end(f"vertex {found.vertex}: {found.error}: {LOST_RECORD}")
             return
         self._tell(found.vertex, "fell behind its other copy, starts again", now, "lost")
         self._unplace([placement], now)
