@@ -132,8 +132,8 @@ class ScriptError(WeirError):
         return f"{text}\n  hint: {visible(self.hint)}" if self.hint else text
 
 
-def _stars(found: re.Match[str]) -> str:
-    return "*" * len(found[0])
+def _stars(match: re.Match[str]) -> str:
+    return "*" * len(match[0])
 
 
 def _caret_lines(source_line: str, column: int) -> str:
@@ -143,12 +143,12 @@ def _caret_lines(source_line: str, column: int) -> str:
     start = max(0, column - 1 - SHOWN_BEFORE)
     end = start + 2 * SHOWN_BEFORE
     before = visible(source_line[start : column - 1])
-    behind = visible(source_line[max(start, column - 1) : end])
+    after = visible(source_line[max(start, column - 1) : end])
     before = f"…{before}" if start else before
-    behind = f"{behind}…" if end < len(source_line) else behind
+    after = f"{after}…" if end < len(source_line) else after
     # Tabs stay tabs under the line, so that the caret stands where the eye looks.
     indent = "".join(c if c == "\t" else " " for c in before)
-    return f"\n  {before}{behind}\n  {indent}^"
+    return f"\n  {before}{after}\n  {indent}^"
 
 
 _LONGEST = 400

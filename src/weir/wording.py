@@ -46,8 +46,8 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\t\n\xa0" else _as_json(c) for c in text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return _as_json(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    return _as_json(match[0])
 
 
 def _as_json(character: str) -> str:

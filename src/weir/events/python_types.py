@@ -55,13 +55,13 @@ def written_type(written: object, where: str = "") -> pa.DataType:
     """
     if isinstance(written, str):
         return parse_type(written)
-    found = written if isinstance(written, pa.DataType) else python_type(written)
-    if found is None or holding_type(found) != found:
+    dtype = written if isinstance(written, pa.DataType) else python_type(written)
+    if dtype is None or holding_type(dtype) != dtype:
         before = f"{where}: " if where else ""
         raise PlanError(
             f"{before}{_shown(written)} is no type of the language", hint=_instead(written)
         )
-    return found
+    return dtype
 
 
 def _shown(written: object) -> str:

@@ -74,27 +74,27 @@ def type_name(dtype: pa.DataType) -> str:
     return _NAMES.get(dtype, str(dtype))
 
 
-def holding_type(found: pa.DataType) -> pa.DataType | None:
+def holding_type(dtype: pa.DataType) -> pa.DataType | None:
     """Return the type of the language that holds all values of an Arrow type, if there is one.
 
     >>> holding_type(pa.large_string()) == STRING, holding_type(pa.duration("s"))
     (True, None)
     """
     is_a = pa.types
-    if is_a.is_dictionary(found):
-        return holding_type(found.value_type)
-    if is_a.is_list(found) or is_a.is_large_list(found):
-        element = holding_type(found.value_type)
+    if is_a.is_dictionary(dtype):
+        return holding_type(dtype.value_type)
+    if is_a.is_list(dtype) or is_a.is_large_list(dtype):
+        element = holding_type(dtype.value_type)
         return None if element is None else pa.list_(element)
-    if is_a.is_struct(found):
-        fields = [(field.name, holding_type(field.type)) for field in found]
+    if is_a.is_struct(dtype):
+        fields = [(field.name, holding_type(field.type)) for field in dtype]
         return None if any(t is None for _, t in fields) else pa.struct(fields)
-    if found in (BOOLEAN, STRING, BINARY, DATE, NULL) or is_a.is_decimal128(found):
-        return found
-    if is_a.is_integer(found):
-        small = found.bit_width < 32 or found == INT
+    if dtype in (BOOLEAN, STRING, BINARY, DATE, NULL) or is_a.is_decimal128(dtype):
+        return dtype
+    if is_a.is_integer(dtype):
+        small = dtype.bit_width < 32 or dtype == INT
         return INT if small else BIGINT
-    for is_it, dtype in (
+    for is_it, holder in (
         (is_a.is_floating, DOUBLE),
         (is_a.is_timestamp, TIMESTAMP),
         (is_a.is_date, DATE),
@@ -104,8 +104,8 @@ def holding_type(found: pa.DataType) -> pa.DataType | None:
         (is_a.is_binary_view, BINARY),
         (is_a.is_fixed_size_binary, BINARY),
     ):
-        if is_it(found):
-            return dtype
+        if is_it(dtype):
+            return holder
     return None
 
 

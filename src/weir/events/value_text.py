@@ -157,11 +157,11 @@ def _parse_signed(
 ) -> pa.Array:
     """Parse texts of which some have a sign before the year: in a year of four digits that has the
     same days, and moved by whole cycles of the calendar."""
-    found = [None if t is None else _SIGNED_YEAR.fullmatch(t) for t in texts.to_pylist()]
-    years = [0 if m is None else int(m[1]) for m in found]
+    matches = [None if t is None else _SIGNED_YEAR.fullmatch(t) for t in texts.to_pylist()]
+    years = [0 if m is None else int(m[1]) for m in matches]
     plain = [
         text if m is None else f"{year % CYCLE_YEARS:04}{m[2]}"
-        for text, m, year in zip(texts.to_pylist(), found, years, strict=True)
+        for text, m, year in zip(texts.to_pylist(), matches, years, strict=True)
     ]
     if any(t is not None and t[:1] in ("+", "-") for t in plain):
         raise pa.ArrowInvalid("a sign without a year behind it")

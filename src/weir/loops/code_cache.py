@@ -123,15 +123,15 @@ def _temporary() -> Path:
 def _is_safe(folder: Path) -> bool:
     """Say whether code in a folder can be trusted as far as its files can (rule 3)."""
     try:
-        found = os.lstat(folder) if folder == _temporary() else os.stat(folder)
+        status = os.lstat(folder) if folder == _temporary() else os.stat(folder)
     except OSError:
         return False
     if sys.platform == "win32":  # where modes say nothing
         return True
     if folder == _temporary():
-        alone = not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
-        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and alone
-    return not found.st_mode & stat.S_IWOTH
+        alone = not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and alone
+    return not status.st_mode & stat.S_IWOTH
 
 
 def _is_trusted(file: os.stat_result) -> bool:
@@ -277,13 +277,13 @@ class LoopCache:
             self._held[name] = CompileResult._rebuild(target, *reduced)  # type: ignore[no-untyped-call]
         return self._held[name]
 
-    def save_overload(self, signature: Any, made: Any) -> None:
+    def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep the code that was made for arguments of these types."""
         name = self.file_name(signature)
-        self._held[name] = made._replace(metadata=None)  # else Numba would add to it once more
-        if made.library.has_dynamic_globals:  # addresses of this process
+        self._held[name] = compiled._replace(metadata=None)  # else Numba would add to it once more
+        if compiled.library.has_dynamic_globals:  # addresses of this process
             return
-        reduced = dumps(made._reduce())  # type: ignore[no-untyped-call]
+        reduced = dumps(compiled._reduce())  # type: ignore[no-untyped-call]
         keep(name, _sealed(name, zlib.compress(reduced, 1)))
 
 

@@ -34,22 +34,24 @@ class TooLong(Exception):
 @contextmanager
 def dry_run() -> Iterator[dict[Need, None]]:
     """Let loops that have no code yet run as Python in the block; give those that were called."""
-    found: dict[Need, None] = {}
+    needs: dict[Need, None] = {}
     tracer = _Tracer()
-    made = {loop: list(loop.overloads.values()) for loop in every_loop if is_inner(loop.py_func)}
-    for loop in made:
+    overloads = {
+        loop: list(loop.overloads.values()) for loop in every_loop if is_inner(loop.py_func)
+    }
+    for loop in overloads:
         loop._reset_overloads()  # its code has no entry for Python: a call of it is one of nothing
     for loop in every_loop:
         # Numba asks for code so when it has none for these arguments; and then calls it.
-        loop._compile_for_args = _stand_in(loop, found, tracer)
+        loop._compile_for_args = _stand_in(loop, needs, tracer)
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield found
+            yield needs
     finally:
         for loop in every_loop:
             del loop._compile_for_args
-        for loop, codes in made.items():
+        for loop, codes in overloads.items():
             for code in codes:
                 loop.add_overload(code)
 
@@ -67,13 +69,13 @@ class _Tracer:
         return self
 
 
-def _stand_in(loop: Any, found: dict[Need, None], tracer: _Tracer) -> Callable[..., Any]:
+def _stand_in(loop: Any, needs: dict[Need, None], tracer: _Tracer) -> Callable[..., Any]:
     function = loop.py_func
 
     def call(*args: Any) -> Any:
         if tracer.depth == 0:
             types = tuple(loop.typeof_pyval(value) for value in args)
-            found[Need(function.__module__, function.__qualname__, types)] = None
+            needs[Need(function.__module__, function.__qualname__, types)] = None
         before = sys.gettrace()
         tracer.depth += 1
         sys.settrace(tracer)
@@ -148,9 +150,9 @@ def _work(needs: Sequence[Need], turns: int, parent: int | None = None) -> None:
 def _size(need: Need) -> int:
     """Return how much code a loop is, with that of the loops that it calls: what takes longest is
     begun first."""
-    known = {(x.py_func.__module__, x.py_func.__qualname__): x.py_func for x in every_loop}
+    functions = {(x.py_func.__module__, x.py_func.__qualname__): x.py_func for x in every_loop}
     seen: set[CodeType] = set()
-    todo = [known[need.module, need.name]]
+    todo = [functions[need.module, need.name]]
     while todo:
         function = todo.pop()
         if function.__code__ not in seen:

@@ -63,9 +63,7 @@ def duration_text(ticks: int) -> str:
     """
     if not ticks:
         return "0s"
-    unit, size = max(
-        ((u, s) for u, s in UNITS.items() if ticks % s == 0), key=lambda found: found[1]
-    )
+    unit, size = max(((u, s) for u, s in UNITS.items() if ticks % s == 0), key=lambda pair: pair[1])
     return f"{ticks // size}{unit}"
 
 

@@ -68,10 +68,12 @@ class _View:
         numbers = {node: number for number, node in enumerate(nodes)}
         names: dict[Node, list[str]] = {n: [n.name] for n in planned if isinstance(n, Source)}
         for name, node in (*program.streams, *((o.name, o.node) for o in program.outputs)):
-            known = names.setdefault(node, [])
-            if node in numbers and name not in known:
-                known.append(name)
-        labels = {node: ", ".join(found) for node, found in names.items() if node in numbers}
+            node_names = names.setdefault(node, [])
+            if node in numbers and name not in node_names:
+                node_names.append(name)
+        labels = {
+            node: ", ".join(node_names) for node, node_names in names.items() if node in numbers
+        }
         for node, count in reader_counts(program, planned).items():
             if count > 1:
                 labels.setdefault(node, f"#{numbers[node]}")

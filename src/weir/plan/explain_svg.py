@@ -49,10 +49,10 @@ def svg_of(program: Program) -> str:
 
 
 def _lines(node: Node) -> list[str]:
-    found = textwrap.wrap(node.detail(), _LABEL_WIDTH)
-    if len(found) > _MOST_LINES:
-        found = [*found[: _MOST_LINES - 1], "…"]
-    return [type(node).__name__, *found]
+    lines = textwrap.wrap(node.detail(), _LABEL_WIDTH)
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[: _MOST_LINES - 1], "…"]
+    return [type(node).__name__, *lines]
 
 
 def _lay_out(nodes: list[Node], boxes: dict[Node, _Box]) -> tuple[float, float]:
@@ -70,8 +70,8 @@ def _lay_out(nodes: list[Node], boxes: dict[Node, _Box]) -> tuple[float, float]:
         x = 2.0
         for node in layer:
             box = boxes[node]
-            wanted = _middle([boxes[i] for i in node.inputs]) - box.width / 2
-            box.x, box.y = max(x, wanted), y
+            centered_x = _middle([boxes[i] for i in node.inputs]) - box.width / 2
+            box.x, box.y = max(x, centered_x), y
             x = box.x + box.width + _GAP
         y += max(boxes[node].height for node in layer) + _GAP
     return max(b.x + b.width for b in boxes.values()) + 2, y - _GAP + 2

@@ -38,10 +38,10 @@ def longest_lifetimes(roots: Iterable[Node]) -> dict[Node, Span]:
 def overlaps(plan: StagedPlan) -> dict[int, int]:
     """Return, for each stage whose windows overlap, by how many ticks they do: when a window has
     ended, the stage has written all rows up to the beginning of the next one."""
-    found: dict[int, int] = {}
+    overlap_ticks: dict[int, int] = {}
     for stage in plan.stages:
         windows = [o.window for o in stage.operators if isinstance(o, Aggregate)]
         ticks = sum(max(0, w.size - w.hop) for w in windows if isinstance(w, Hopping))
         if ticks:
-            found[stage.number] = ticks
-    return found
+            overlap_ticks[stage.number] = ticks
+    return overlap_ticks

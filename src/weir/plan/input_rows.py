@@ -27,8 +27,8 @@ class _Traced:
 def input_row(node: Node, origin: tuple[int, ...]) -> InputRow | None:
     """Return the row of a source that a row with this origin is; None where it is made of
     others'."""
-    found = _traced(node)
-    for traced in found:
+    traces = _traced(node)
+    for traced in traces:
         source, own = traced.source, origin[traced.before :]
         partition, offset = 0, None
         if len(own) >= SOURCE_ORIGIN_DEPTH:
@@ -36,7 +36,7 @@ def input_row(node: Node, origin: tuple[int, ...]) -> InputRow | None:
             offset = own[1]
             if index != source.index:
                 continue
-        elif len(found) > 1:
+        elif len(traces) > 1:
             return None
         return InputRow(source.name, partition, offset, schema(source).names, traced.columns)
     return None

@@ -59,8 +59,8 @@ def check_numbers(*, cut: object, parallelism: object, hosts: object = None) -> 
             check_vertices(count, what)
 
 
-def _is_number(given: object, most: int) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= most
+def _is_number(value: object, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
 
 
 def _size(node: Node) -> tuple[int, int]:

@@ -101,8 +101,8 @@ def _parts(plan: StagedPlan) -> Iterator[PlanPart]:
             yield PlanPart(f"{where}, operator {number}", words, _hash(operator))
     for number, sink in enumerate(plan.sinks):
         output = sink.output
-        known = (output.name, output.kind, output.path, sink.stages)
-        yield PlanPart(f"output {number}", _sink_words(sink), _hash(known))
+        identity = (output.name, output.kind, output.path, sink.stages)
+        yield PlanPart(f"output {number}", _sink_words(sink), _hash(identity))
 
 
 def _only_recovers(operator: Node | Branch) -> bool:
@@ -147,8 +147,8 @@ def _encoded(value: object) -> str:
     if isinstance(value, tuple):
         return f"({','.join(map(_encoded, value))})"
     if is_dataclass(value) and not isinstance(value, type) and _is_weirs(value):
-        told = (f"{name}={_encoded(getattr(value, name))}" for name in _counting(value))
-        return f"{type(value).__name__}({','.join(told)})"
+        fields = (f"{name}={_encoded(getattr(value, name))}" for name in _counting(value))
+        return f"{type(value).__name__}({','.join(fields)})"
     return value_text(value)
 
 

@@ -48,9 +48,9 @@ class Output:
 
 def turned_away(source: Source, kind: StreamKind, path: str) -> Output:
     """Make the output of a source's late or bad rows; PlanError if its columns leave no room."""
-    taken = [n for n, _ in schema(source).columns if n in LATE_ORIGIN] if kind == "late" else []
-    if taken:
-        message = f"LATE rows of {source.name} have a column `{taken[0]}` of their own"
+    clashing = [n for n, _ in schema(source).columns if n in LATE_ORIGIN] if kind == "late" else []
+    if clashing:
+        message = f"LATE rows of {source.name} have a column `{clashing[0]}` of their own"
         names = ", ".join(LATE_ORIGIN)
         hint = f"the columns {names} say where a late row stood; call that of the STREAM otherwise"
         raise PlanError(message, hint=hint)

@@ -67,10 +67,10 @@ def saved_calls(
 
 
 def _once(calls: Iterable[SavedCall]) -> tuple[SavedCall, ...]:
-    found = dict.fromkeys(calls)
-    if len({call.name for call in found}) < len(found):
-        raise PlanError(f"functions that are merged into one state share a name: {list(found)}")
-    return tuple(found)
+    unique = dict.fromkeys(calls)
+    if len({call.name for call in unique}) < len(unique):
+        raise PlanError(f"functions that are merged into one state share a name: {list(unique)}")
+    return tuple(unique)
 
 
 def argument_type(argument: str | Literal, rows: Schema) -> pa.DataType:
@@ -94,8 +94,8 @@ def state_schema(
     if cell.last is None:
         value = (("value", cell.type),)
         return (*keys, *value, ("exact", BINARY)) if cell.type == DOUBLE else (*keys, *value)
-    taken = [("number", BIGINT), ("merge", STRING)]
-    taken.append(("arg", BIGINT if is_integer(cell.type) else cell.type))
+    columns = [("number", BIGINT), ("merge", STRING)]
+    columns.append(("arg", BIGINT if is_integer(cell.type) else cell.type))
     if pa.types.is_list(cell.type):
-        taken += [("element", cell.type.value_type), ("k", BIGINT)]
-    return (*keys, *taken, *(column for call in calls for column in call.columns))
+        columns += [("element", cell.type.value_type), ("k", BIGINT)]
+    return (*keys, *columns, *(column for call in calls for column in call.columns))

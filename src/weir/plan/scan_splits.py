@@ -17,19 +17,21 @@ from weir.plan.operators.scanning import Scanning
 def scan_splits(nodes: Sequence[Node]) -> Mapping[Node, tuple[str, ...]]:
     """Return, by scan, the columns of its first input by which its rows are split: its keys, or
     some of them. The nodes come with inputs before their readers."""
-    wanted: dict[Node, list[tuple[str, ...]]] = {node: [] for node in nodes}
+    requested: dict[Node, list[tuple[str, ...]]] = {node: [] for node in nodes}
     chosen: dict[Node, tuple[str, ...]] = {}
     for node in reversed(nodes):
         if isinstance(node, Scanning):
             keys = node.keys[0]
-            chosen[node] = next((w for w in wanted[node] if set(w) <= set(keys)), keys)
+            chosen[node] = next((w for w in requested[node] if set(w) <= set(keys)), keys)
             joins = keys and len(node.inputs) == 1
             asked: Iterable[tuple[str, ...]] = [chosen[node]] if joins else []
         elif node.meeting() is Meet.NEVER and not isinstance(node, Partition):
-            asked = wanted[node]
+            asked = requested[node]
         else:
             continue
         for port, below in enumerate(node.inputs):
             names = node.passed_columns(port)
-            wanted[below] += [tuple(names[n] for n in w) for w in asked if set(w) <= names.keys()]
+            requested[below] += [
+                tuple(names[n] for n in w) for w in asked if set(w) <= names.keys()
+            ]
     return chosen

@@ -94,12 +94,12 @@ def parse_address(text: str) -> str:
     >>> parse_address("[fd77::1]")
     'fd77::1'
     """
-    found = text.strip().strip("[]")
-    if not re.fullmatch(r"[0-9A-Za-z.:_%-]+", found):
+    address = text.strip().strip("[]")
+    if not re.fullmatch(r"[0-9A-Za-z.:_%-]+", address):
         raise PlanError(
             f"'{text}' is no address", hint="as in 10.0.0.5, fd00::5 or a machine's name"
         )
-    return found
+    return address
 
 
 def parse_bind(text: str) -> str:
@@ -108,9 +108,9 @@ def parse_bind(text: str) -> str:
     >>> parse_bind("0.0.0.0")
     '0.0.0.0'
     """
-    found = text.strip().strip("[]")
+    address = text.strip().strip("[]")
     try:
-        return str(ipaddress.ip_address(found))
+        return str(ipaddress.ip_address(address))
     except ValueError:
         hint = "an address of the machine, as in 10.0.0.5, or all: 0.0.0.0, ::"
         raise PlanError(f"'{text}' is no address to listen at", hint=hint) from None
@@ -134,10 +134,10 @@ def parse_ports(text: str) -> tuple[int, int]:
     >>> parse_ports("40000-40100")
     (40000, 40100)
     """
-    found = re.fullmatch(r"\s*(\d{1,5})\s*-\s*(\d{1,5})\s*", text)
-    if found is None or not 1 <= int(found[1]) <= int(found[2]) <= LAST_PORT:
+    match = re.fullmatch(r"\s*(\d{1,5})\s*-\s*(\d{1,5})\s*", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]) <= LAST_PORT:
         raise PlanError(f"'{text}' are no ports", hint="the first and the last: 40000-40100")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 SMALLEST = 1 << 10
@@ -182,10 +182,10 @@ SETTINGS: Mapping[str, SettingKind] = {
 }
 
 
-def with_settings(program: Program, given: Mapping[str, str]) -> Program:
+def with_settings(program: Program, texts: Mapping[str, str]) -> Program:
     """Return the program with these settings instead of its own."""
     said = dict(program.settings)
-    for name, text in given.items():
+    for name, text in texts.items():
         if name not in SETTINGS:
             hint = f"the settings are {', '.join(SETTINGS)}"
             raise PlanError(f"unknown setting `{name}`", hint=hint)

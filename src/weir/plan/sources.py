@@ -87,8 +87,8 @@ def stream(
     return Stream(source, name)
 
 
-def _is_mapping(given: object) -> bool:
-    return isinstance(given, Mapping)
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
 
 
 def declare_source(
@@ -117,8 +117,8 @@ def _check_time(columns: Mapping[str, pa.DataType], options: SourceOptions) -> N
         if option in columns and column != option:
             raise PlanError(f"column `{option}` is the stream's `{option}`, not `{column}`")
         if column is not None and columns[column] not in (BIGINT, TIMESTAMP):
-            found = type_name(columns[column])
-            message = f"`{option}` must be BIGINT or TIMESTAMP, `{column}` is {found}"
+            column_type = type_name(columns[column])
+            message = f"`{option}` must be BIGINT or TIMESTAMP, `{column}` is {column_type}"
             raise PlanError(message, hint=_DECLARE_TIME)
     if options.ve is not None and columns[options.vs] != columns[options.ve]:
         raise PlanError("`vs` and `ve` must have one type")

@@ -137,14 +137,14 @@ class StagedPlan:
 
         There is one for each way in which others read its rows, however many read them that way.
         """
-        found: list[dict[Split, None]] = [{} for _ in self.stages]
+        splits_of_stages: list[dict[Split, None]] = [{} for _ in self.stages]
         for stage in self.stages:
             for _, link in links_of(stage):
-                found[link.stage][split_of(link, stage)] = None
+                splits_of_stages[link.stage][split_of(link, stage)] = None
         for sink in self.sinks:
             for number in sink.stages:
-                found[number][Split()] = None
-        return tuple(tuple(splits) for splits in found)
+                splits_of_stages[number][Split()] = None
+        return tuple(tuple(splits) for splits in splits_of_stages)
 
 
 @dataclass(slots=True)

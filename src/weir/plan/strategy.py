@@ -103,8 +103,8 @@ def default_strategy(program: Program) -> NamedStrategy | None:
 
 def choose_strategies(plan: StagedPlan, default: NamedStrategy | None = None) -> tuple[Choice, ...]:
     """Choose the strategy of each stage, by the rules at the head of this module."""
-    found = horizons(plan)
-    return tuple(_choose(stage, found[stage.number], default) for stage in plan.stages)
+    stage_horizons = horizons(plan)
+    return tuple(_choose(stage, stage_horizons[stage.number], default) for stage in plan.stages)
 
 
 def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Choice:

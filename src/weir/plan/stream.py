@@ -97,12 +97,12 @@ class Selection:
 
     def window(self, window: Window) -> Selection:
         """Set the windows of the aggregates, as WITH."""
-        given: object = window
-        if not isinstance(given, Window):
+        value: object = window
+        if not isinstance(value, Window):
             hint = 'weir.tumbling("10s"), hopping("1m", "10s"), session("5m"), count_window(10)'
             raise PlanError(f"{window!r} is no window", hint=hint)
-        if isinstance(given, Hopping | Session):
-            warn_of_plain(window_text(given), given.plain, self.draft.streams.values())
+        if isinstance(value, Hopping | Session):
+            warn_of_plain(window_text(value), value.plain, self.draft.streams.values())
         return self._with(with_clause=window)
 
     def having(self, condition: Condition) -> Selection:
@@ -124,7 +124,7 @@ class Selection:
         them."""
         if not (self.keys or aggregates or named):
             raise PlanError("agg has nothing to compute", hint="as in .agg(n=weir.count())")
-        computed = {name: as_aggregate(given) for name, given in named.items()}
+        computed = {name: as_aggregate(value) for name, value in named.items()}
         return self.select(*self.keys, *map(as_aggregate, listed(aggregates)), **computed)
 
     def _with(self, **changes: object) -> Selection:
@@ -321,11 +321,11 @@ class Stream(LifetimeMethods, ResultMethods):
         >>> collect(a.top(1, by=col("v").desc()), inputs={"A": rows}).to_pylist()
         [{'vs': 1, 've': 4, 'v': 6}]
         """
-        given = [by] if isinstance(by, str | Term) else by
-        if not given:
+        terms = [by] if isinstance(by, str | Term) else by
+        if not terms:
             warn_of_unordered(k)
         before = self.draft or draft(self.node, self.name)
-        ranked = before.ranked(k, [term(t) for t in given], ties)
+        ranked = before.ranked(k, [term(t) for t in terms], ties)
         with told_already():  # of the SELECT, which is planned once more
             return Stream(ranked.planned())
 
@@ -437,18 +437,18 @@ class Stream(LifetimeMethods, ResultMethods):
         return Stream(node, self.name)
 
 
-def as_stream(given: object) -> Stream:
+def as_stream(value: object) -> Stream:
     """Return what is a stream; PlanError, with what to do, for anything else."""
-    if isinstance(given, Stream):
-        return given
-    if isinstance(given, Selection):
+    if isinstance(value, Stream):
+        return value
+    if isinstance(value, Selection):
         raise PlanError("a selection is no stream yet", hint=f"end it: {_ENDS}")
-    if isinstance(given, Output):
+    if isinstance(value, Output):
         raise PlanError("an output is no stream", hint="leave .to(…) out, or give it to weir.run")
-    if isinstance(given, str):
-        raise PlanError(f"{given!r} (str) is no stream", hint="weir.stream(…) declares one")
+    if isinstance(value, str):
+        raise PlanError(f"{value!r} (str) is no stream", hint="weir.stream(…) declares one")
     hint = "rows in memory become one by weir.from_rows(rows, vs=…), files by weir.stream(…)"
-    raise PlanError(f"a value of type {type(given).__name__} is no stream", hint=hint)
+    raise PlanError(f"a value of type {type(value).__name__} is no stream", hint=hint)
 
 
 def _check_kind(kind: object) -> None:

@@ -135,9 +135,9 @@ class LifetimeMethods:
         """
         return self._change(StitchChange())
 
-    def _ticks(self, method: str, *given: Ticks) -> list[int]:
-        warn_of_plain(method, given, [self.node])
-        return [parse_duration(value) for value in given]
+    def _ticks(self, method: str, *durations: Ticks) -> list[int]:
+        warn_of_plain(method, durations, [self.node])
+        return [parse_duration(value) for value in durations]
 
     def _change(self, change: BoundChange) -> Self:
         return self._keeping(change_lifetime(self.node, change))

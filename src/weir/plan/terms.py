@@ -287,28 +287,28 @@ def expr(text: str) -> Term:
     <LOWER(k) || '!'>
     """
     _check_text(text, "an expression")
-    found = provided("expression")(text)
-    assert isinstance(found, Expr)
-    return Term(found)
+    parsed = provided("expression")(text)
+    assert isinstance(parsed, Expr)
+    return Term(parsed)
 
 
-def as_condition(given: object) -> Term:
+def as_condition(value: object) -> Term:
     """Return a condition, which may be written as text, as a term."""
-    return _written(given, "condition", 'col("v") > 3', "v > 3")
+    return _written(value, "condition", 'col("v") > 3', "v > 3")
 
 
-def as_aggregate(given: object) -> Term:
+def as_aggregate(value: object) -> Term:
     """Return an aggregate, which may be written as text, as a term."""
-    return _written(given, "aggregate", 'col("v").sum()', "SUM(v)")
+    return _written(value, "aggregate", 'col("v").sum()', "SUM(v)")
 
 
-def _written(given: object, what: str, term: str, text: str) -> Term:
-    if isinstance(given, str):
-        return expr(given)
-    if not isinstance(given, Term):
+def _written(value: object, what: str, term: str, text: str) -> Term:
+    if isinstance(value, str):
+        return expr(value)
+    if not isinstance(value, Term):
         hint = f'as in {term}, or as text: "{text}"'
-        raise PlanError(f"{_shown(given)} is no {what}", hint=hint)
-    return given
+        raise PlanError(f"{_shown(value)} is no {what}", hint=hint)
+    return value
 
 
 def lit(value: Value) -> Term:
@@ -344,25 +344,25 @@ def _truth(value: Value, sign: str) -> Value:
 
 
 def _compared(function: str, *args: Value) -> Term:
-    made = call(function, *args)
-    assert isinstance(made.expr, Call)
-    if Literal(None) in made.expr.args:
+    comparison = call(function, *args)
+    assert isinstance(comparison.expr, Call)
+    if Literal(None) in comparison.expr.args:
         warn_of_null(function)
-    return made
+    return comparison
 
 
-def _options(given: tuple[Value | Iterable[Value], ...]) -> list[Value]:
-    match given:
+def _options(options: tuple[Value | Iterable[Value], ...]) -> list[Value]:
+    match options:
         case (set() | frozenset() as values,):
             return sorted(values, key=repr)  # in one order: the plan is the same in every process
         case (Iterable() as values,) if not isinstance(values, str | bytes):
             return list(values)
-    return list(given)  # type: ignore[arg-type]
+    return list(options)  # type: ignore[arg-type]
 
 
-def _check_text(given: object, what: str) -> None:
-    if not isinstance(given, str):
-        raise PlanError(f"{what} is a text, not {_shown(given)}")
+def _check_text(value: object, what: str) -> None:
+    if not isinstance(value, str):
+        raise PlanError(f"{what} is a text, not {_shown(value)}")
 
 
 def _shown(value: object) -> str:
@@ -395,10 +395,10 @@ def call(function: str | ScalarFunction | AggregateFunction, *args: Value) -> Te
     >>> call("lower", col("k")).expr.function
     'lower'
     """
-    given: object = function
-    if not isinstance(given, str | ScalarFunction | AggregateFunction):
+    value: object = function
+    if not isinstance(value, str | ScalarFunction | AggregateFunction):
         hint = 'a built-in one by its name, "lower", or yours with @weir.udf or @weir.aggregate'
-        raise PlanError(f"{_shown(given)} is no function of a program", hint=hint)
+        raise PlanError(f"{_shown(value)} is no function of a program", hint=hint)
     terms = [lit(a) for a in args]
     exprs = tuple(t.expr for t in terms)
     carried = _carried(terms)
@@ -417,8 +417,8 @@ def case(*branches: tuple[Condition, Value], otherwise: Value = None) -> Term:
     >>> case((col("v") > 3, "big"), otherwise="small").expr.otherwise.value
     'small'
     """
-    given: tuple[object, ...] = branches
-    if not all(isinstance(branch, tuple) and len(branch) == 2 for branch in given):
+    values: tuple[object, ...] = branches
+    if not all(isinstance(branch, tuple) and len(branch) == 2 for branch in values):
         hint = 'as in case((col("v") > 3, "large"), otherwise="small")'
         raise PlanError("a branch of case is a pair of condition and value", hint=hint)
     pairs = [(as_condition(condition), lit(value)) for condition, value in branches]

@@ -93,8 +93,8 @@ def letter_format(text: str) -> tuple[TimePart | str, ...]:
         elif word in _LETTERS:
             parts.append(_LETTERS[word])
         else:
-            known = f"there are {', '.join(_LETTERS)}; other letters stand in single quotes"
-            raise PlanError(f"DATE_FORMAT has no `{word}`", hint=_SLIPS.get(word[0], known))
+            choices = f"there are {', '.join(_LETTERS)}; other letters stand in single quotes"
+            raise PlanError(f"DATE_FORMAT has no `{word}`", hint=_SLIPS.get(word[0], choices))
     return tuple(parts)
 
 
@@ -107,9 +107,9 @@ def code_format(text: str) -> tuple[TimePart | str, ...]:
     parts: list[TimePart | str] = []
     before, *codes = re.split(r"%(-?.|$)", text, flags=re.DOTALL)
     parts.append(before)
-    for code, behind in zip(codes[::2], codes[1::2], strict=True):
+    for code, literal in zip(codes[::2], codes[1::2], strict=True):
         if code not in _CODES:
-            known = ", ".join(f"%{c}" for c in _CODES)
-            raise PlanError(f"STRFTIME has no `%{code}`", hint=f"there are {known}")
-        parts += (*_CODES[code], behind)
+            choices = ", ".join(f"%{c}" for c in _CODES)
+            raise PlanError(f"STRFTIME has no `%{code}`", hint=f"there are {choices}")
+        parts += (*_CODES[code], literal)
     return tuple(part for part in parts if part)

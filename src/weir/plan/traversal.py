@@ -16,18 +16,18 @@ from weir.plan.program import Output, Program, row_outputs
 
 def ordered_nodes(roots: Iterable[Node]) -> list[Node]:
     """Return every distinct node below these, inputs before the nodes that read them."""
-    found: dict[Node, None] = {}
+    order: dict[Node, None] = {}
     seen: set[Node] = set()
     stack = [(root, False) for root in roots][::-1]
     while stack:
         node, expanded = stack.pop()
         if expanded:
-            found[node] = None
+            order[node] = None
         elif node not in seen:
             seen.add(node)
             stack.append((node, True))
             stack.extend((i, False) for i in reversed(node.inputs))
-    return list(found)
+    return list(order)
 
 
 def reader_counts(program: Program, nodes: Iterable[Node]) -> Counter[Node]:
@@ -46,19 +46,19 @@ def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
 
 def rebuilt(program: Program, rebuild: Callable[[Node, tuple[Node, ...]], Node]) -> Program:
     """Rebuild the program: each node becomes `rebuild(node, its inputs, replaced before)`."""
-    known: dict[Node, Node] = {}
+    new_nodes: dict[Node, Node] = {}
     # Equal nodes become one object: comparing two graphs that are equal but share nothing
     # takes time exponential in their depth.
     one: dict[Node, Node] = {}
     for node in ordered_nodes(row_outputs(program)):
-        new = rebuild(node, tuple(known[i] for i in node.inputs))
-        known[node] = one.setdefault(new, new)
+        new = rebuild(node, tuple(new_nodes[i] for i in node.inputs))
+        new_nodes[node] = one.setdefault(new, new)
 
     def again(output: Output) -> Output:
-        return replace(output, node=known[output.node]) if output.kind == "rows" else output
+        return replace(output, node=new_nodes[output.node]) if output.kind == "rows" else output
 
     return replace(
         program,
-        streams=tuple((name, known.get(node, node)) for name, node in program.streams),
+        streams=tuple((name, new_nodes.get(node, node)) for name, node in program.streams),
         outputs=tuple(again(o) for o in program.outputs),
     )

@@ -29,10 +29,10 @@ def is_object_url(path: str) -> bool:
 def refuse_secrets(path: str) -> None:
     """Raise PlanError for a URL that holds a user's name or password, or parameters that may be
     secret; the message does not repeat them."""
-    found = _URL.match(path)
-    if found is None:
+    match = _URL.match(path)
+    if match is None:
         return
-    scheme, authority, rest = found.groups()
+    scheme, authority, rest = match.groups()
     user, at, _ = authority.rpartition("@")
     of_bucket = scheme in BUCKET_SCHEMES
     named = bool(at) and (":" in user or (of_bucket and scheme != "abfss"))

@@ -101,8 +101,8 @@ def session(timeout: Ticks) -> Session:
     return Session(parse_duration(timeout), _plain(timeout))
 
 
-def _plain(*given: Ticks) -> tuple[int, ...]:
-    numbers = (plain_number(value) for value in given)
+def _plain(*durations: Ticks) -> tuple[int, ...]:
+    numbers = (plain_number(value) for value in durations)
     return tuple(dict.fromkeys(n for n in numbers if n is not None))
 
 

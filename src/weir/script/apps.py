@@ -21,16 +21,16 @@ def emitted_node(node: exp.Expr, streams: Mapping[str, Node], scope: StatementSc
         hint = did_you_mean(node.name, apps) or "IMPORT the file that makes it"
         raise scope.error(f"unknown app `{node.name}`", node.this, hint)
     app = apps[node.name]
-    given: dict[str, Stream] = {}
+    inputs: dict[str, Stream] = {}
     for option in node.args["inputs"]:
-        name = _once(option, given, app.event_names, "event type", scope)
+        name = _once(option, inputs, app.event_names, "event type", scope)
         source = option.args["expression"]
-        given[name] = Stream(find_stream(source, streams, scope), source.name)
+        inputs[name] = Stream(find_stream(source, streams, scope), source.name)
     for name in app.event_names:
-        if name not in given:
+        if name not in inputs:
             hint = f"APP {app.name}({name} = a stream, …)"
             raise scope.error(f"the app `{app.name}` needs the events of `{name}`", node, hint)
-    emitted = app.emitted_over(given, _params(node, app.param_names, scope))
+    emitted = app.emitted_over(inputs, _params(node, app.param_names, scope))
     emit = node.args["emit"]
     if emit.name not in emitted:
         hint = did_you_mean(emit.name, emitted) or f"it emits {', '.join(emitted) or 'nothing'}"
@@ -51,7 +51,7 @@ def _params(node: exp.Expr, names: Collection[str], scope: StatementScope) -> di
 
 def _once(
     option: exp.Expr,
-    known: Collection[str],
+    earlier: Collection[str],
     names: Collection[str],
     what: str,
     scope: StatementScope,
@@ -62,7 +62,7 @@ def _once(
     if name not in names:
         hint = did_you_mean(name, names)
         raise scope.error(f"unknown {what} `{name}`", option, hint)
-    if name in known:
+    if name in earlier:
         raise _twice(name, what, option, scope)
     return name
 

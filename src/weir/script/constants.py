@@ -38,6 +38,7 @@ from weir.script.tree import DurationLiteral, TypedLiteral
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INTEGERS = (BIGINT, INT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ def literal(node: exp.Expr, scope: StatementScope) -> Literal | None:
         case exp.Array():
             return _list(node, scope)
         case exp.Parameter():
-            found = parameter(node, scope).literal
-            return Literal(found.value, type=found.type, position=position)
+            constant = parameter(node, scope).literal
+            return Literal(constant.value, type=constant.type, position=position)
         case _:
             return None
     dtype = DOUBLE if isinstance(value, float) else BIGINT
@@ -167,11 +168,11 @@ def _list(node: exp.Expr, scope: StatementScope) -> Literal:
 
 
 def parameter(node: exp.Expr, scope: StatementScope) -> Parameter:
-    found = scope.parameters.get(node.name)
-    if found is None:
+    param = scope.parameters.get(node.name)
+    if param is None:
         hint = did_you_mean(node.name, scope.parameters) or "DECLARE it before its first use"
         raise scope.error(f"unknown parameter `@{node.name}`", node, hint)
-    return found
+    return param
 
 
 def declared(node: exp.Expr, dtype: pa.DataType, scope: StatementScope) -> Parameter:
@@ -188,8 +189,8 @@ def declared(node: exp.Expr, dtype: pa.DataType, scope: StatementScope) -> Param
         return Parameter(Literal(value.value, type=INT), text)
     if not widens(value.type, dtype):
         hint = "write TIMESTAMP '…' or DATE '…'" if dtype in (TIMESTAMP, DATE) else ""
-        wanted, found = type_name(dtype), type_name(value.type)
-        raise scope.error(f"wanted a {wanted}, found a {found}", node, hint)
+        expected, actual = type_name(dtype), type_name(value.type)
+        raise scope.error(f"wanted a {expected}, found a {actual}", node, hint)
     typed = coerce(value, dtype)
     assert isinstance(typed, Literal)
     return Parameter(typed, text)
@@ -244,31 +245,31 @@ def _fits_int(value: object) -> bool:
     return isinstance(value, int) and -(2**31) <= value < 2**31
 
 
-# --- constants of a wanted kind ------------------------------------------------------------
+# --- constants of one kind -----------------------------------------------------------------
 
 
 def integer(node: exp.Expr, scope: StatementScope, what: str) -> int:
     """Return a whole number (a duration is none)."""
-    found = None if isinstance(node, DurationLiteral) else literal(node, scope)
-    if found is None or found.type not in (BIGINT, INT) or not isinstance(found.value, int):
+    constant = None if isinstance(node, DurationLiteral) else literal(node, scope)
+    if constant is None or constant.type not in _INTEGERS or not isinstance(constant.value, int):
         raise scope.error(f"{what} must be a whole number", node)
-    return found.value
+    return constant.value
 
 
 def ticks(node: exp.Expr, scope: StatementScope, what: str) -> int:
     """Return the ticks of a duration, or of a plain number of ticks."""
-    found = literal(node, scope)
-    if found is None or found.type not in (BIGINT, INT) or not isinstance(found.value, int):
+    constant = literal(node, scope)
+    if constant is None or constant.type not in _INTEGERS or not isinstance(constant.value, int):
         raise scope.error(
             f"{what} must be a duration", node, "as in 5s, 250ms or a number of ticks"
         )
-    return found.value
+    return constant.value
 
 
 def string(node: exp.Expr, scope: StatementScope, what: str) -> str:
-    found = literal(node, scope)
-    if found is None or not isinstance(found.value, str):
+    constant = literal(node, scope)
+    if constant is None or not isinstance(constant.value, str):
         raise scope.error(f"{what} must be a string", node)
-    if "\0" in found.value:
+    if "\0" in constant.value:
         raise scope.error(f"{what} has a NUL character in it, which no name has", node)
-    return found.value
+    return constant.value

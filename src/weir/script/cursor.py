@@ -153,13 +153,13 @@ class TokenCursor(Parser):
         node.meta["start"] = began.start if isinstance(began, Token) else offset_of(began)
         return node
 
-    def unexpected(self, wanted: str, hint: str = "") -> NoReturn:
-        came = f"`{self._curr.text}`" if self._curr else "the end of the program"
+    def unexpected(self, expected: str, hint: str = "") -> NoReturn:
+        actual = f"`{self._curr.text}`" if self._curr else "the end of the program"
         if self._curr.token_type == TokenType.STRING:
-            came = f"'{self._curr.text}'"
+            actual = f"'{self._curr.text}'"
         if not hint and self._curr.token_type != TokenType.STRING:
             hint = stray_hint(self._curr.text.upper())
-        self.fail(f"expected {wanted}, found {came}", hint=hint)
+        self.fail(f"expected {expected}, found {actual}", hint=hint)
 
     def fail(self, message: str, where: Token | exp.Expr | None = None, hint: str = "") -> NoReturn:
         raise ProgramSource(self.sql).error(message, self._offset(where), hint)
@@ -189,9 +189,9 @@ def is_name(token: Token) -> bool:
 
 
 def _depth(node: exp.Expr) -> int:
-    known = node.meta_get("depth")
-    if isinstance(known, int):
-        return known
+    depth = node.meta_get("depth")
+    if isinstance(depth, int):
+        return depth
     return 1 + max(map(_depth, node.iter_expressions()), default=0)
 
 

@@ -55,7 +55,7 @@ class _LaidToken:
     above: list[str] = field(default_factory=list)
     inside: list[str] = field(default_factory=list)
     """Comments between it and the token before, in one line with both."""
-    behind: str = ""
+    after: str = ""
     """A comment that ends its line."""
     blank: bool = False
     """Whether a blank line stood before it, or before the comments above it."""
@@ -84,12 +84,12 @@ def format_program(text: str) -> str:
         if blank and (lines or number):
             lines.append("")
         lines.append(comment)
-    made = "".join(f"{line.rstrip()}\n" for line in lines)
-    _check_same(source, made)
-    return made
+    formatted = "".join(f"{line.rstrip()}\n" for line in lines)
+    _check_same(source, formatted)
+    return formatted
 
 
-def _check_same(source: ProgramSource, made: str) -> None:
+def _check_same(source: ProgramSource, formatted: str) -> None:
     """Check rule 4: the syntax trees are the same, and so are the comments."""
 
     def seen(program: ProgramSource) -> tuple[list[object], list[str]]:
@@ -98,7 +98,7 @@ def _check_same(source: ProgramSource, made: str) -> None:
         ]
         return [_shape(tree) for tree in parse_statements(program)], [c.strip() for c in comments]
 
-    assert seen(source) == seen(ProgramSource(made)), "formatting would change the program"
+    assert seen(source) == seen(ProgramSource(formatted)), "formatting would change the program"
 
 
 def _shape(value: object) -> object:
@@ -129,9 +129,9 @@ def _words(source: ProgramSource) -> tuple[list[_LaidToken], list[tuple[str, boo
     words: list[_LaidToken] = []
     rest: list[tuple[str, bool]] = []
     for gap, token in _gaps(source, tokens_of(source)):
-        above, inside, behind, blanks = _comments(gap, bool(words), token is None)
-        if behind:
-            words[-1].behind = behind
+        above, inside, after, blanks = _comments(gap, bool(words), token is None)
+        if after:
+            words[-1].after = after
         if token is None:
             rest = list(zip(above, blanks, strict=False))
             continue
@@ -147,24 +147,24 @@ def _comments(gap: str, follows: bool, ends: bool) -> tuple[list[str], list[str]
     """Sort the comments between two tokens: those on lines of their own, those in one line with the
     token behind them, and what ends the line of the token before; and whether a blank line stood
     before each of the first, or before the token if there are none."""
-    found, breaks, at = [], [], 0
+    comments, breaks, at = [], [], 0
     for match in _COMMENT.finditer(gap):
         breaks.append(gap[at : match.start()].count("\n"))
-        found.append(match[0].rstrip())
+        comments.append(match[0].rstrip())
         at = match.end()
     breaks.append(gap[at:].count("\n") + ends)
     first = 0
-    while follows and first < len(found) and not breaks[first]:
+    while follows and first < len(comments) and not breaks[first]:
         first += 1
-    behind = " ".join(found[:first])
-    last = len(found)
-    while last > first and not breaks[last] and found[last - 1].startswith("/*"):
+    after = " ".join(comments[:first])
+    last = len(comments)
+    while last > first and not breaks[last] and comments[last - 1].startswith("/*"):
         last -= 1
-    inside = found[last:]
-    if first == len(found) and not breaks[first] and first and found[-1].startswith("/*"):
-        behind, inside = "", found
+    inside = comments[last:]
+    if first == len(comments) and not breaks[first] and first and comments[-1].startswith("/*"):
+        after, inside = "", comments
     blanks = [count > 1 for count in breaks[first:last]] or [breaks[first] > 1]
-    return found[first:last], inside, behind, blanks
+    return comments[first:last], inside, after, blanks
 
 
 def _raise_case(words: list[_LaidToken]) -> None:
@@ -279,7 +279,7 @@ def _fitted(words: list[_LaidToken], indent: str) -> list[str]:
 
 def _at_commas(words: list[_LaidToken], indent: str) -> list[str] | None:
     """Break a list: its first word (SELECT, GROUP BY) stays on the line of the first element."""
-    items = _split(words, lambda w: w.kind == TokenType.COMMA, behind=True)
+    items = _split(words, lambda w: w.kind == TokenType.COMMA, after=True)
     if len(items) < 2:
         return None
     deeper = indent + _STEP * 2
@@ -290,7 +290,7 @@ def _at_commas(words: list[_LaidToken], indent: str) -> list[str] | None:
 
 
 def _at_connectives(words: list[_LaidToken], indent: str) -> list[str] | None:
-    items = _split(words, lambda w: w.upper in ("AND", "OR"), behind=False)
+    items = _split(words, lambda w: w.upper in ("AND", "OR"), after=False)
     if len(items) < 2:
         return None
     lines = _fitted(items[0], indent)
@@ -306,25 +306,25 @@ def _at_parentheses(words: list[_LaidToken], indent: str) -> list[str] | None:
         return None
     begin, end = span
     head, inner, tail = words[: begin + 1], words[begin + 1 : end], words[end:]
-    if any(w.above or w.inside for w in head[1:]) or any(w.behind for w in head[:-1]):
+    if any(w.above or w.inside for w in head[1:]) or any(w.after for w in head[:-1]):
         return None
     first = _flat([*head[:-1], _bare(head[-1])])
     if first is None:
         return None
     lines = [*(indent + c for c in head[0].above), indent + first.lstrip()]
-    if head[-1].behind:
-        lines[-1] += f"  {head[-1].behind}"
+    if head[-1].after:
+        lines[-1] += f"  {head[-1].after}"
     deeper = indent + _STEP
     if inner and inner[0].upper in ("SELECT", "WITH"):
         lines += _clauses(inner, deeper)
     else:
-        for item in _split(inner, lambda w: w.kind == TokenType.COMMA, behind=True):
+        for item in _split(inner, lambda w: w.kind == TokenType.COMMA, after=True):
             lines += _fitted(item, deeper)
     return [*lines, *_fitted(tail, indent)]
 
 
 def _bare(word: _LaidToken) -> _LaidToken:
-    return replace(word, behind="")
+    return replace(word, after="")
 
 
 def _longest(words: Sequence[_LaidToken]) -> tuple[int, int] | None:
@@ -347,7 +347,7 @@ def _longest(words: Sequence[_LaidToken]) -> tuple[int, int] | None:
 
 
 def _split(
-    words: Sequence[_LaidToken], at: Callable[[_LaidToken], bool], *, behind: bool
+    words: Sequence[_LaidToken], at: Callable[[_LaidToken], bool], *, after: bool
 ) -> list[list[_LaidToken]]:
     """Split words outside of parentheses, behind or before those that `at` names; the AND of a
     BETWEEN and what is inside of CASE is no place to split."""
@@ -361,10 +361,10 @@ def _split(
             between = True
         elif between and word.upper == "AND":
             splits, between = False, False
-        if splits and not behind:
+        if splits and not after:
             items.append([])
         items[-1].append(word)
-        if splits and behind:
+        if splits and after:
             items.append([])
         depth += (word.kind in _OPENING) - (word.kind in _CLOSING)
     return [item for item in items if item]
@@ -383,8 +383,8 @@ def _running(words: Sequence[_LaidToken], indent: str) -> list[str]:
         text = "".join(f"{c} " for c in word.inside) + word.text
         glue = "" if not lines[-1].strip() else (" " if word.inside else _glue(before, word))
         lines[-1] += glue + text
-        if word.behind:
-            lines[-1] += f"  {word.behind}"
+        if word.after:
+            lines[-1] += f"  {word.after}"
             lines.append(indent)
         before = word
     return lines if lines[-1].strip() else lines[:-1]
@@ -393,7 +393,7 @@ def _running(words: Sequence[_LaidToken], indent: str) -> list[str]:
 def _flat(words: Sequence[_LaidToken]) -> str | None:
     """Write words on one line; None if comments need lines of their own."""
     last = len(words) - 1
-    if any(w.above for w in words) or any(w.behind for w in words[:last]):
+    if any(w.above for w in words) or any(w.after for w in words[:last]):
         return None
     if any(c.startswith("--") or "\n" in c for w in words for c in w.inside):
         return None
@@ -404,7 +404,7 @@ def _flat(words: Sequence[_LaidToken]) -> str | None:
         glue = " " if text and inside else _glue(before, word)
         text += glue + inside + word.text
         before = word
-    return f"{text}  {words[last].behind}" if words and words[last].behind else text
+    return f"{text}  {words[last].after}" if words and words[last].after else text
 
 
 def _glue(before: _LaidToken | None, word: _LaidToken) -> str:

@@ -25,10 +25,10 @@ def read_expression(text: str) -> Expr:
     """
     source = ProgramSource(text)
     tree = parse_expression(source)
-    found = _unplaced(expression(tree, StatementScope(source)))
+    parsed = _unplaced(expression(tree, StatementScope(source)))
     for doubt in null_doubts(tree):
         warn(str(source.error(doubt.message, doubt.offset, doubt.hint)))
-    return found
+    return parsed
 
 
 def _unplaced(expr: Expr) -> Expr:

@@ -55,9 +55,9 @@ def expression(p: TokenCursor) -> exp.Expr:
 def _climb(p: TokenCursor, lowest: int) -> exp.Expr:
     left = p.grown(_prefix(p, lowest))
     while True:
-        found = _OPERATORS.get(p.token.token_type) or _CONNECTORS.get(p.word)
-        if found is not None and found[0] >= lowest:
-            level, build = found
+        entry = _OPERATORS.get(p.token.token_type) or _CONNECTORS.get(p.word)
+        if entry is not None and entry[0] >= lowest:
+            level, build = entry
             operator = p.advance()
             if operator.token_type == TokenType.LTE and p.comes(TokenType.GT):
                 p.fail("there is no `<=>`", operator, hint=f"write {_SAME}")

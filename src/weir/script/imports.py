@@ -49,8 +49,10 @@ def undecorated(source: bytes) -> dict[str, int]:
     """Return the functions and classes at the top of a file that no decorator makes Weir's, each
     with its line."""
     tree = ast.parse(source)
-    made = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return {n.name: n.lineno for n in tree.body if isinstance(n, made) and not n.decorator_list}
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {
+        n.name: n.lineno for n in tree.body if isinstance(n, definitions) and not n.decorator_list
+    }
 
 
 def _is_file(path: Path) -> bool:

@@ -64,10 +64,10 @@ def _pair(key: exp.Expr, names: list[exp.Expr], scope: StatementScope) -> tuple[
     if isinstance(key, exp.EQ) and len(names) == 2:
         sides = [key.this, key.args["expression"]]
         owners = [_owner(s) for s in sides]
-        wanted = [n.name for n in names]
-        if owners == wanted[::-1] and wanted[0] != wanted[1]:
+        inputs = [n.name for n in names]
+        if owners == inputs[::-1] and inputs[0] != inputs[1]:
             sides.reverse()
-        if sorted(owners) == sorted(wanted):
+        if sorted(owners) == sorted(inputs):
             return tuple(s.args["expression"] for s in sides)
     hint = "write k, or A.k == B.j" if len(names) == 2 else "write the names of columns"
     raise scope.error("this is no key", key, hint)

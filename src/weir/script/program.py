@@ -87,8 +87,8 @@ def parse_program(
         raise _named(error, name, source) from error.__cause__
     if sources:
         return program  # what it is made of is more than a text
-    given = tuple((params or {}).items())
-    return replace(program, text=ProgramText(text, given, str(directory or Path()), name))
+    param_items = tuple((params or {}).items())
+    return replace(program, text=ProgramText(text, param_items, str(directory or Path()), name))
 
 
 def _check_characters(source: ProgramSource, text: str) -> None:
@@ -172,8 +172,8 @@ class _Checker:
             case Definition():
                 self._define(tree)
             case ImportStatement():
-                found, code, needed = imported(tree, self._directory, self._scope, self._files)
-                self._functions, self._code = self._functions | found, self._code | code
+                functions, code, needed = imported(tree, self._directory, self._scope, self._files)
+                self._functions, self._code = self._functions | functions, self._code | code
                 self._needed = needed | self._needed
             case OutputStatement():
                 self._output(tree)
@@ -219,10 +219,10 @@ class _Checker:
     def _name_hint(self, error: PlanError) -> str:
         """Say of a name that nothing has what it likely is: a text in double quotes, or a function
         of the user's without its decorator."""
-        found = _UNKNOWN.fullmatch(error.message)
-        if found is None or error.position is None:
+        match = _UNKNOWN.fullmatch(error.message)
+        if match is None or error.position is None:
             return ""
-        what, name = found.groups()
+        what, name = match.groups()
         line, column = error.position
         said = self._source.text.splitlines()[line - 1][column - 1 :]
         if what == "column" and said.startswith('"'):
@@ -288,8 +288,8 @@ class _Checker:
             raise self._scope.error(f"setting `{key}` is there twice", option)
         value = literal(option.args["expression"], self._scope)
         if value is None or value.type != SETTINGS[key].type:
-            wanted = type_name(SETTINGS[key].type)
-            raise self._scope.error(f"`{key}` is a {wanted}", option.args["expression"])
+            expected = type_name(SETTINGS[key].type)
+            raise self._scope.error(f"`{key}` is a {expected}", option.args["expression"])
         try:
             SETTINGS[key].read(str(value.value))
         except PlanError as error:

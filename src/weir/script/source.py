@@ -58,7 +58,7 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     >>> did_you_mean("Alret", ["Alert", "Process"])
     'did you mean `Alert`?'
     """
-    known = sorted(set(candidates))
-    same = [c for c in known if c.lower() == name.lower()]
-    close = same or difflib.get_close_matches(name, known, n=1)
+    names = sorted(set(candidates))
+    same = [c for c in names if c.lower() == name.lower()]
+    close = same or difflib.get_close_matches(name, names, n=1)
     return f"did you mean `{close[0]}`?" if close else ""

@@ -147,10 +147,10 @@ def _word(s: _Statement, option: str) -> str:
     value = s.options[option]
     if isinstance(value, exp.Column) and not isinstance(value.this, exp.Star):
         return value.name
-    found = literal(value, s.scope)
-    if found is None or not isinstance(found.value, str):
+    constant = literal(value, s.scope)
+    if constant is None or not isinstance(constant.value, str):
         raise s.scope.error(f"`{option}` must be a name", value)
-    return found.value
+    return constant.value
 
 
 def _ticks(s: _Statement, option: str) -> int | None:
@@ -158,8 +158,8 @@ def _ticks(s: _Statement, option: str) -> int | None:
         return None
     value = ticks(s.options[option], s.scope, f"`{option}`")
     if value < _SHORTEST[option]:
-        wanted = "negative" if _SHORTEST[option] == 0 else "zero or negative"
-        raise s.scope.error(f"`{option}` cannot be {wanted}", s.node_of(option))
+        refused = "negative" if _SHORTEST[option] == 0 else "zero or negative"
+        raise s.scope.error(f"`{option}` cannot be {refused}", s.node_of(option))
     return value
 
 
@@ -167,12 +167,12 @@ def _size(s: _Statement, option: str, default: int) -> int:
     """Read a number of bytes, or a text like '16MB'."""
     if option not in s.options:
         return default
-    found = literal(s.options[option], s.scope)
+    constant = literal(s.options[option], s.scope)
     is_duration = isinstance(s.options[option], DurationLiteral)
-    if found is None or is_duration or not isinstance(found.value, str | int):
+    if constant is None or is_duration or not isinstance(constant.value, str | int):
         raise s.scope.error(f"`{option}` must be a size, as in '64MB'", s.node_of(option))
     try:
-        size = parse_size(found.value)
+        size = parse_size(constant.value)
     except PlanError as error:
         raise s.scope.error(error.message, s.node_of(option), error.hint) from None
     if not 1 <= size <= LARGEST_RECORD:

@@ -185,11 +185,11 @@ def _call(node: exp.Expr, scope: StatementScope, at: Position, condition: Expr |
         return AggregateCall(name, args, condition, position=at)
     if condition is not None:
         raise scope.error(f"FILTER belongs to an aggregate, and {name} is none", node)
-    found = None if name in scope.functions.scalars else accepted(name, args, at)
-    if isinstance(found, Call):
-        return replace(found, args=_with_unit(found.function, found.args))
-    if found is not None:
-        return found
+    call = None if name in scope.functions.scalars else accepted(name, args, at)
+    if isinstance(call, Call):
+        return replace(call, args=_with_unit(call.function, call.args))
+    if call is not None:
+        return call
     if lower in OPERATORS:
         raise scope.error(f"unknown function `{name}`", node)
     if lower in FUNCTIONS or lower == "explode":
@@ -218,14 +218,14 @@ def _aggregate(
             raise scope.error("only COUNT takes DISTINCT", node, "SELECT DISTINCT in a sub-select")
     if function == "count" and len(args) == 1 and isinstance(args[0], exp.Star):
         return AggregateCall("count_star", (), condition, position=at)
-    wanted = 2 if function in _QUANTILES else 1
-    if len(args) != wanted or isinstance(args[0], exp.Star):
+    arity = 2 if function in _QUANTILES else 1
+    if len(args) != arity or isinstance(args[0], exp.Star):
         hint = ""
         if function == "count":
             hint = "COUNT(*) counts rows" if not args else "over a sub-select: SELECT DISTINCT a, b"
-        plural = "s" * (wanted - 1)
-        raise scope.error(f"{function.upper()} takes {wanted} argument{plural}", node, hint)
-    params = (_fraction(args[1], scope),) if wanted == 2 else ()
+        plural = "s" * (arity - 1)
+        raise scope.error(f"{function.upper()} takes {arity} argument{plural}", node, hint)
+    params = (_fraction(args[1], scope),) if arity == 2 else ()
     value = expression(args[0], scope)
     return AggregateCall(function, (value,), condition, distinct, params, position=at)
 

@@ -65,11 +65,11 @@ def plain_words(what: str, number: int, quote: str = "") -> tuple[str, str]:
     return message, f"write {seconds} for seconds, or {ticks} for what it is"
 
 
-def warn_of_plain(what: str, given: Iterable[Ticks | None], nodes: Iterable[Node]) -> None:
+def warn_of_plain(what: str, durations: Iterable[Ticks | None], nodes: Iterable[Node]) -> None:
     """Warn of plain numbers where Python writes durations, over TIMESTAMPs."""
     if any(schema(node).time != TIMESTAMP for node in nodes):
         return
-    for value in given:
+    for value in durations:
         number = None if value is None else plain_number(value)
         if number is not None and 0 < abs(number) < SHORT:
             warn("; ".join(plain_words(what, number, "'")))

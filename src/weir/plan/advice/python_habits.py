@@ -142,13 +142,13 @@ KIND_HABITS = _by_name({
 
 
 def no_attribute(
-    what: str, name: str, habits: Mapping[str, str], known: Iterable[str]
+    what: str, name: str, habits: Mapping[str, str], attributes: Iterable[str]
 ) -> AttributeError:
     """Make the error for a name that `what` does not have: it says what to write instead, or which
     name is near. A name with an underscore in front is asked for by tools, and just not there."""
     if name.startswith("_"):
         return AttributeError(f"{what} has no attribute '{name}'")
-    hint = habit(name, habits) or near(name, (k for k in known if not k.startswith("_")))
+    hint = habit(name, habits) or near(name, (k for k in attributes if not k.startswith("_")))
     return UnknownAttribute(f"{what} has no `{name}`", name, hint=hint)
 
 
@@ -161,9 +161,9 @@ def habit(name: str, habits: Mapping[str, str]) -> str:
     return habits.get(_plain(name), "")
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def near(name: str, names: Iterable[str]) -> str:
     """Say which of these a name may have been meant to be; '' for none."""
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name, names, n=1)
     return f"did you mean `{close[0]}`?" if close else ""
 
 

@@ -54,8 +54,8 @@ _BY_ORDER = ("first", "last", "collect", "user")
 def is_aggregate(expr: Expr, functions: UserFunctions) -> bool:
     """Tell whether this very node is an aggregate; the user's may be written as a plain call."""
     if isinstance(expr, Call):
-        known = expr.function in FUNCTIONS or expr.function in functions.scalars
-        return not known and expr.function in functions.aggregates
+        is_scalar = expr.function in FUNCTIONS or expr.function in functions.scalars
+        return not is_scalar and expr.function in functions.aggregates
     return isinstance(expr, AggregateCall)
 
 
@@ -78,13 +78,13 @@ def bind_aggregate(call: Expr, scope: NameScope) -> tuple[AggregateCall, Aggrega
         return _typed(call), None
     user = scope.functions.aggregates.get(call.function)
     if user is None:
-        known = ("median", *NUMERIC, *PLAIN, *scope.functions.aggregates)
-        raise unknown("aggregate", call.function, known, call.position)
-    if (found := user.undeclared) is not None:
+        names = ("median", *NUMERIC, *PLAIN, *scope.functions.aggregates)
+        raise unknown("aggregate", call.function, names, call.position)
+    if (undeclared := user.undeclared) is not None:
         raise PlanError(
-            f"{user.name}.{found}: only what its methods return is kept; {LOST}",
+            f"{user.name}.{undeclared}: only what its methods return is kept; {LOST}",
             position=call.position,
-            hint=f"keep `{found.attribute}` in the state that zero makes and add returns",
+            hint=f"keep `{undeclared.attribute}` in the state that zero makes and add returns",
         )
     cast = user_arguments(user.name, user.args, args, call.position)
     return replace(call, args=cast, type=user.result), user
@@ -124,13 +124,13 @@ def _quantile(call: AggregateCall) -> AggregateCall:
 
 
 def _typed(call: AggregateCall) -> AggregateCall:
-    wanted = 0 if call.function == "count_star" else 1
-    if len(call.args) != wanted:
+    arity = 0 if call.function == "count_star" else 1
+    if len(call.args) != arity:
         raise PlanError(
-            f"{call.function.upper()} takes {wanted} argument(s), not {len(call.args)}",
+            f"{call.function.upper()} takes {arity} argument(s), not {len(call.args)}",
             position=call.position,
         )
-    if not wanted:
+    if not arity:
         return replace(call, type=BIGINT)
     arg = _argument(call)
     return replace(call, args=(arg,), type=_result(call.function, type_of(arg)))
@@ -217,13 +217,13 @@ class Aggregator:
         return checked(Aggregate(below, keys, tuple(aggregates), self._window), position)
 
     def _add_key(self, key: Expr) -> None:
-        if all(key != known for _, known in self._keys):
+        if all(key != other for _, other in self._keys):
             self._keys.append((self._column(key, "$k"), key))
 
     def _column(self, expr: Expr, prefix: str = "$x") -> str:
         """Return the name of a bound expression's column below the aggregate."""
-        for name, known in self._columns:
-            if known == expr:
+        for name, other in self._columns:
+            if other == expr:
                 return name
         plain = isinstance(expr, Column) and expr.name not in ("vs", "ve")
         name = expr.name if plain and isinstance(expr, Column) else f"{prefix}{len(self._columns)}"
@@ -253,9 +253,9 @@ class Aggregator:
 
     def _result(self, expr: Expr) -> Expr:
         call, user = bind_aggregate(expr, self._inside)
-        for name, known, _ in self._results:
-            if known == call:
-                return Column(name, type=known.type)
+        for name, other, _ in self._results:
+            if other == call:
+                return Column(name, type=other.type)
         name = f"$a{len(self._results)}"
         self._results.append((name, call, user))
         return Column(name, type=call.type)
@@ -266,15 +266,15 @@ class Aggregator:
             return Column(end, type=schema(self._input).time)
         if column.name in self._aliases and lookup(column.name, self._inside) is None:
             return self._aliases[column.name]
-        found = self._above(bind(column, self._inside))
-        if found is None:
+        above = self._above(bind(column, self._inside))
+        if above is None:
             raise PlanError(
                 f"column `{column.name}` is neither in GROUP BY nor in an aggregate",
                 position=column.position,
                 hint=f"add it to GROUP BY, or take LAST({column.name}) or MAX({column.name})",
                 python=f"add it to group_by, or take col({column.name!r}).last() or .max()",
             )
-        return found
+        return above
 
     def _above(self, bound: Expr) -> Expr | None:
         """Return a key, or a field of a key, as a column above the aggregate."""

@@ -99,8 +99,8 @@ def bind(expr: Expr, scope: NameScope) -> Expr:
     >>> bind(Call("gt", (Column("v"), Literal(1))), scope).type
     DataType(bool)
     """
-    if scope.replaced is not None and (found := scope.replaced(expr)) is not None:
-        return replace(found, position=expr.position)
+    if scope.replaced is not None and (replacement := scope.replaced(expr)) is not None:
+        return replace(replacement, position=expr.position)
     match expr:
         case Column():
             return _column(expr, scope)
@@ -145,9 +145,9 @@ def bind_condition(expr: Expr, scope: NameScope) -> Expr:
 
 
 def _column(column: Column, scope: NameScope) -> Expr:
-    found = lookup(column.name, scope, column.position)
-    if found is not None:
-        return replace(found, position=column.position)
+    expr = lookup(column.name, scope, column.position)
+    if expr is not None:
+        return replace(expr, position=column.position)
     if column.name in ("window_start", "window_end"):
         raise PlanError(
             f"there is no window yet in {scope.clause}: no `{column.name}`",
@@ -162,12 +162,12 @@ def _column(column: Column, scope: NameScope) -> Expr:
 def lookup(name: str, scope: NameScope, position: Position | None = None) -> Expr | None:
     """Find what a name stands for: a lifetime, a column, a field of a STRUCT column, an alias."""
     for candidates in (scope.times, scope.visible, scope.aliases):
-        found = _matching(name, candidates)
-        if len(found) > 1 and any(v.expr != found[0].expr for v in found):
-            both = " or ".join(f"`{v.full}`" for v in found)
+        matches = _matching(name, candidates)
+        if len(matches) > 1 and any(v.expr != matches[0].expr for v in matches):
+            both = " or ".join(f"`{v.full}`" for v in matches)
             raise PlanError(f"`{name}` is ambiguous: it may be {both}", position=position)
-        if found:
-            return found[0].expr
+        if matches:
+            return matches[0].expr
     return _struct_field(name, scope, position)
 
 
@@ -194,7 +194,7 @@ def _names(scope: NameScope) -> list[str]:
 def unknown(
     what: str,
     name: str,
-    known: Iterable[str],
+    names: Iterable[str],
     position: Position | None = None,
     hint: str = "",
     *,
@@ -205,7 +205,7 @@ def unknown(
     if not hint and position is None and _NO_NAME.search(name):
         hint = f"weir.expr({name!r}) is an expression"  # of Python: most likely it is one
     elif not hint:
-        by_lower = {n.lower(): n for n in known}
+        by_lower = {n.lower(): n for n in names}
         close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
         hint = f"did you mean `{by_lower[close[0]]}`?" if close else otherwise
         if not hint and position is None:  # a script's line is there to look at, and its STREAM
@@ -254,8 +254,8 @@ def _call(call: Call, scope: NameScope) -> Expr:
         if call.function in scope.functions.aggregates:
             return bind(AggregateCall(call.function, call.args, position=call.position), scope)
         built_in = (name for name in FUNCTIONS if name not in OPERATORS)
-        known = (*built_in, *scope.functions.scalars, *scope.functions.aggregates)
-        raise unknown("function", call.function, known, call.position, function_hint(call.function))
+        names = (*built_in, *scope.functions.scalars, *scope.functions.aggregates)
+        raise unknown("function", call.function, names, call.position, function_hint(call.function))
     args = tuple(bind(a, scope) for a in call.args)
     if call.function in FUNCTIONS:
         return typed(replace(call, args=args))
@@ -264,24 +264,24 @@ def _call(call: Call, scope: NameScope) -> Expr:
 
 
 def _user_call(call: UserCall, args: tuple[Expr, ...]) -> Expr:
-    name, wanted = call.function.name, call.function.args
-    cast = user_arguments(name, wanted, args, call.position)
+    name, types = call.function.name, call.function.args
+    cast = user_arguments(name, types, args, call.position)
     return replace(call, args=cast, type=call.function.result)
 
 
 def user_arguments(
-    name: str, wanted: tuple[pa.DataType, ...], args: tuple[Expr, ...], position: Position | None
+    name: str, types: tuple[pa.DataType, ...], args: tuple[Expr, ...], position: Position | None
 ) -> tuple[Expr, ...]:
     """Return the arguments of the user's function, cast to the types that it declares."""
-    if len(args) != len(wanted):
+    if len(args) != len(types):
         raise PlanError(
-            f"{name} takes {len(wanted)} argument(s), not {len(args)}", position=position
+            f"{name} takes {len(types)} argument(s), not {len(args)}", position=position
         )
-    for number, (arg, target) in enumerate(zip(args, wanted, strict=True), start=1):
+    for number, (arg, target) in enumerate(zip(args, types, strict=True), start=1):
         if not widens(type_of(arg), target):
             raise PlanError(
                 f"{name}: argument {number} must be {type_name(target)}, "
                 f"not {type_name(type_of(arg))}",
                 position=arg.position or position,
             )
-    return tuple(coerce(a, t) for a, t in zip(args, wanted, strict=True))
+    return tuple(coerce(a, t) for a, t in zip(args, types, strict=True))

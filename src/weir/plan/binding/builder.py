@@ -233,19 +233,19 @@ def apply(
     }
     if len(kinds) > 1:
         raise PlanError("the keys of COMBINE have different types", position=position)
-    given: object = call
-    if not isinstance(given, OperatorCall):
+    value: object = call
+    if not isinstance(value, OperatorCall):
         hint = "a class with @weir.operator, and its call: Op(), or Op(limit=3)"
-        raise PlanError(f"{given!r:.60} is no operator", position=position, hint=hint)
+        raise PlanError(f"{value!r:.60} is no operator", position=position, hint=hint)
     for name, _ in call.columns:
         check_name(name, position)
     if call.misfit:
         raise PlanError(call.misfit, position=position)
-    if (found := call.undeclared) is not None:
+    if (undeclared := call.undeclared) is not None:
         raise PlanError(
-            f"{call.operator.name}.{found}, which is not declared as state: {LOST}",
+            f"{call.operator.name}.{undeclared}, which is not declared as state: {LOST}",
             position=position,
-            hint=declare_hint(found.attribute),
+            hint=declare_hint(undeclared.attribute),
         )
-    made = checked(Apply(tuple(inputs), tuple(tuple(k) for k in keys), call), position)
-    return sized(made, position)
+    applied = checked(Apply(tuple(inputs), tuple(tuple(k) for k in keys), call), position)
+    return sized(applied, position)

@@ -50,9 +50,9 @@ class Draft:
 
     def changed(self, select: Select, terms: Iterable[Term] = ()) -> Draft:
         """Return the draft with another SELECT, and with the functions of the terms in it."""
-        found = UserFunctions.of(f for t in terms for f in t.aggregates)
+        functions = UserFunctions.of(f for t in terms for f in t.aggregates)
         query = replace(self.query, selects=(select,))
-        return replace(self, query=query, functions=self.functions | found)
+        return replace(self, query=query, functions=self.functions | functions)
 
     def joined(self, clause: JoinClause, node: Node) -> Draft:
         relation = clause.relation
@@ -94,12 +94,12 @@ def term(named: object) -> Term:
     return named
 
 
-def listed(given: tuple[OneOfMany, ...]) -> tuple[OneOfMany, ...]:
+def listed(items: tuple[OneOfMany, ...]) -> tuple[OneOfMany, ...]:
     """Return what was given one by one, or all in one list."""
-    match given:
+    match items:
         case (list() | tuple() as several,):
             return tuple(several)
-    return given
+    return items
 
 
 def select_items(items: Sequence[Named], named: Mapping[str, Named]) -> tuple[SelectItem, ...]:

@@ -62,10 +62,10 @@ def build_joins(
     return joined
 
 
-def _qualified(side: JoinInput, taken: tuple[str, ...] = ()) -> Joined:
+def _qualified(side: JoinInput, aliases: tuple[str, ...] = ()) -> Joined:
     if side.alias is None:
         raise PlanError("a sub-select in a join needs a name", position=side.position, hint="AS x")
-    if side.alias in taken:
+    if side.alias in aliases:
         raise PlanError(
             f"two inputs of the join are called `{side.alias}`",
             position=side.position,

@@ -68,8 +68,8 @@ def check_clause(clause: WithClause, position: Position | None = None) -> None:
             assert_never(never)
     for name, ticks in positive.items():
         if ticks <= 0:
-            came = ticks if isinstance(clause, CountWindow) else duration_text(ticks)
-            raise PlanError(f"{name} must be positive, not {came}", position=position)
+            length = ticks if isinstance(clause, CountWindow) else duration_text(ticks)
+            raise PlanError(f"{name} must be positive, not {length}", position=position)
     for name, ticks in (positive | free).items():
         if not -(2**62) < ticks < 2**62:
             raise PlanError(f"{name} is out of range: {ticks} ticks", position=position)

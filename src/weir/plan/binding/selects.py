@@ -166,8 +166,8 @@ class SelectBuilder:
         for item in self.select.items:
             if isinstance(item.expr, Star):
                 at = item.position
-                for found in _starred(item.expr, self._inside):
-                    items.append(SelectItem(Column(found.full, position=at), found.name, at))
+                for column in _starred(item.expr, self._inside):
+                    items.append(SelectItem(Column(column.full, position=at), column.name, at))
             else:
                 items.append(item)
         return tuple(items)

@@ -56,10 +56,10 @@ def _names(args: tuple[Expr, ...]) -> str:
 
 
 def _count(call: Call, least: int, most: int | None = None) -> None:
-    given = len(call.args)
-    if given < least or (most is not None and given > most):
-        wanted = f"{least}" if most == least else f"{least} to {most}" if most else f"{least}+"
-        raise _error(call, f"takes {wanted} argument(s), not {given}")
+    count = len(call.args)
+    if count < least or (most is not None and count > most):
+        arity = f"{least}" if most == least else f"{least} to {most}" if most else f"{least}+"
+        raise _error(call, f"takes {arity} argument(s), not {count}")
 
 
 def _as(call: Call, index: int, target: pa.DataType) -> Expr:
@@ -186,8 +186,8 @@ def one_of(*types: pa.DataType, result: pa.DataType) -> Rule:
 
     def rule(call: Call) -> Call:
         _count(call, 1, 1)
-        found = type_of(call.args[0])
-        if found in types:
+        dtype = type_of(call.args[0])
+        if dtype in types:
             return _made(call, call.args, result)
         return _made(call, (_as(call, 0, types[0]),), result)
 
@@ -317,13 +317,13 @@ def with_pattern(rule: Rule) -> Rule:
     """Extend a rule: its second argument is a regular expression that must compile."""
 
     def checked(call: Call) -> Call:
-        made = rule(call)
-        pattern = _constant(made, 1).value
+        typed_call = rule(call)
+        pattern = _constant(typed_call, 1).value
         try:
             pc.match_substring_regex(pa.array([""]), str(pattern))
         except pa.ArrowInvalid as error:
             raise _error(call, f"{pattern!r} is no regular expression: {error}") from error
-        return made
+        return typed_call
 
     return checked
 
@@ -356,12 +356,12 @@ def formatted_time(call: Call) -> Call:
 def to_timestamp(call: Call) -> Call:
     _count(call, 1, 2)
     if len(call.args) == 2:
-        made = fixed(STRING, STRING, result=TIMESTAMP, constant=(1,))(call)
-        form = _constant(made, 1).value
+        typed_call = fixed(STRING, STRING, result=TIMESTAMP, constant=(1,))(call)
+        form = _constant(typed_call, 1).value
         if form is not None and "%" not in str(form):
             hint = "its codes have a %, as in '%Y-%m-%d %H:%M:%S'"
             raise _error(call, f"'{form}' is no format of times", hint=hint)
-        return made
+        return typed_call
     if widens(type_of(call.args[0]), BIGINT):
         return _made(call, (coerce(call.args[0], BIGINT),), TIMESTAMP)
     return one_of(STRING, DATE, TIMESTAMP, result=TIMESTAMP)(call)

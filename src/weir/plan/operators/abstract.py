@@ -148,5 +148,5 @@ def computed(node: Node, name: str, compute: Callable[[Node], T]) -> T:
         else:
             top = stack.pop()
             object.__setattr__(top, name, compute(top))
-    known: T = node.__dict__[name]
-    return known
+    fact: T = node.__dict__[name]
+    return fact

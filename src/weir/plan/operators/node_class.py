@@ -22,21 +22,21 @@ def node_class(cls: type[T]) -> type[T]:
     """
     # mypy knows neither the attributes that a class gets here nor that it is a dataclass now.
     cls.__post_init__ = _take_hash  # type: ignore[attr-defined]
-    made = dataclass(frozen=True)(cls)
-    fresh_hash = made.__hash__
-    names = tuple(f.name for f in fields(made))  # type: ignore[arg-type]
+    node_type = dataclass(frozen=True)(cls)
+    fresh_hash = node_type.__hash__
+    names = tuple(f.name for f in fields(node_type))  # type: ignore[arg-type]
 
     def remembered_hash(self: T) -> int:
-        known = self.__dict__.get("_hash")
-        if known is None:
-            known = fresh_hash(self)
-            object.__setattr__(self, "_hash", known)
-        return int(known)
+        cached_hash = self.__dict__.get("_hash")
+        if cached_hash is None:
+            cached_hash = fresh_hash(self)
+            object.__setattr__(self, "_hash", cached_hash)
+        return int(cached_hash)
 
     def own_fields(self: T) -> dict[str, object]:
         # Hashes differ from process to process: what is remembered is not pickled.
         return {name: getattr(self, name) for name in names}
 
-    made.__hash__ = remembered_hash  # type: ignore[assignment, method-assign]
-    made.__getstate__ = own_fields  # type: ignore[assignment, method-assign]
-    return made
+    node_type.__hash__ = remembered_hash  # type: ignore[assignment, method-assign]
+    node_type.__getstate__ = own_fields  # type: ignore[assignment, method-assign]
+    return node_type

@@ -56,8 +56,8 @@ def needed_columns(program: Program, source: Source) -> tuple[str, ...]:
         return tuple(name for name, _ in source.declared)
     needs, _ = _needs(program, ordered_nodes(row_outputs(program)))
     times = {source.options.vs, source.options.ve}
-    wanted = needs.get(source, frozenset()) | times
-    return tuple(name for name, _ in source.declared if name in wanted)
+    names = needs.get(source, frozenset()) | times
+    return tuple(name for name, _ in source.declared if name in names)
 
 
 def _needs(program: Program, nodes: list[Node]) -> tuple[Mapping[Node, Names], Mapping[Node, Node]]:

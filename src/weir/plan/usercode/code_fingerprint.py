@@ -62,20 +62,20 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     >>> changes({"a": "1", "b": "1"}, {"b": "2", "c": "1"})
     ['a is gone', 'b changed', 'c is new']
     """
-    told = []
+    lines = []
     for name in sorted({*before, *now}):
         if name not in now:
-            told.append(f"{name} is gone")
+            lines.append(f"{name} is gone")
         elif name not in before:
-            told.append(f"{name} is new")
+            lines.append(f"{name} is new")
         elif before[name] != now[name]:
-            told.append(f"{name} changed")
-    return told
+            lines.append(f"{name} changed")
+    return lines
 
 
 def program_code(program: Program) -> dict[str, str]:
     """Take the fingerprints of all the user's code that a program was made of."""
-    found = dict(program.code)
+    fingerprints = dict(program.code)
     roots = [output.node for output in program.outputs]
     for function in user_functions(ordered_nodes(roots)):
         thing = _wrapped(function)
@@ -84,12 +84,12 @@ def program_code(program: Program) -> dict[str, str]:
             text = walk.text(function)
             if isinstance(thing, MadeFunction):  # a handler has several of one name
                 name = f"{thing.file}.{function.name}"
-                text = f"{found.get(name)}{text}"
+                text = f"{fingerprints.get(name)}{text}"
             else:
                 name = f"{getattr(thing, '__module__', None)}.{function.name}"
-            found[name] = _hash(text.encode())
-            found |= _reached_code(reached_modules(walk.modules))
-    return found
+            fingerprints[name] = _hash(text.encode())
+            fingerprints |= _reached_code(reached_modules(walk.modules))
+    return fingerprints
 
 
 def value_text(value: object) -> str:
@@ -107,8 +107,8 @@ def file_code(name: str, source: bytes, imports: ReachedModules) -> dict[str, st
     return {name: source_hash(source)} | _reached_code(imports)
 
 
-def _reached_code(found: ReachedModules) -> dict[str, str]:
-    modules = {**found.others, **found.travelling}
+def _reached_code(reached: ReachedModules) -> dict[str, str]:
+    modules = {**reached.others, **reached.travelling}
     return {
         name: source_hash(module.source) if module.is_text else _hash(module.source)
         for name, module in modules.items()
@@ -172,13 +172,13 @@ class _Walk:
         self._reductions = 0
 
     def text(self, value: object) -> str:
-        told = [self._told(value)]
+        texts = [self._value_text(value)]
         for thing, reductions in self._met:  # which grows meanwhile
             self._reductions = reductions
-            told.append(f"{type(thing).__name__}({self._parts(thing)})")
-        return "\n".join(told)
+            texts.append(f"{type(thing).__name__}({self._parts(thing)})")
+        return "\n".join(texts)
 
-    def _told(self, value: object) -> str:
+    def _value_text(self, value: object) -> str:
         """Write a plain value itself, and the number of anything else."""
         kind = type(value)
         if kind in (int, bool):
@@ -193,7 +193,7 @@ class _Walk:
         return f"#{self._numbers[id(value)]}"
 
     def _all(self, values: Iterable[object]) -> str:
-        return ",".join(map(self._told, values))
+        return ",".join(map(self._value_text, values))
 
     def _parts(self, value: object) -> str:
         kind = type(value)  # a class that is derived from one of these is told as an object
@@ -208,7 +208,7 @@ class _Walk:
                 return str(value)
             case np.ndarray() if kind is np.ndarray:
                 objects = value.dtype.hasobject  # whose bytes would be addresses
-                held = self._told(value.tolist()) if objects else _hash(value.tobytes())
+                held = self._value_text(value.tolist()) if objects else _hash(value.tobytes())
                 return f"{value.dtype}{value.shape}{held}"
             case CodeType():
                 return self._code(value)
@@ -217,7 +217,7 @@ class _Walk:
             case MethodType():
                 return self._all((value.__func__, value.__self__))
             case staticmethod() | classmethod():
-                return self._told(value.__func__)
+                return self._value_text(value.__func__)
             case property():
                 return self._all((value.fget, value.fset, value.fdel))
             case partial():
@@ -245,24 +245,27 @@ class _Walk:
         between processes."""
         if len(self._around) == _DEEPEST_SETS:
             return str(len(values))
-        told = []
+        texts = []
         for value in values:
             walk = _Walk((*self._around, id(values)))
-            told.append(walk.text(value))
+            texts.append(walk.text(value))
             self.modules += walk.modules
-        return ",".join(sorted(told))
+        return ",".join(sorted(texts))
 
     def _reduced(self, value: object) -> str:
         """Write what pickle would keep of an object: its class, its attributes, its elements."""
         if self._reductions == _MOST_REDUCTIONS:
             return ""
         try:
-            known: Any = copyreg.dispatch_table.get(type(value))
-            made: Any = known(value) if known else type(value).__reduce_ex__(value, 2)
-            if isinstance(made, str):  # a global; a cached function is within what caches it
-                parts = [made, value.__module__, getattr(value, "__wrapped__", None)]
+            reducer: Any = copyreg.dispatch_table.get(type(value))
+            reduced: Any = reducer(value) if reducer else type(value).__reduce_ex__(value, 2)
+            if isinstance(reduced, str):  # a global; a cached function is within what caches it
+                parts = [reduced, value.__module__, getattr(value, "__wrapped__", None)]
             else:
-                parts = [*made[:3], *(list(items) for items in made[3:5] if items is not None)]
+                parts = [
+                    *reduced[:3],
+                    *(list(items) for items in reduced[3:5] if items is not None),
+                ]
         except KeyboardInterrupt:
             raise
         except BaseException:  # it cannot be pickled: a lock, a file, what the user's class says
@@ -278,8 +281,8 @@ class _Walk:
     def _function(self, function: FunctionType) -> str:
         if not _is_users(function.__module__):
             return f"{function.__module__}.{function.__qualname__}"
-        known = function.__globals__
-        used = {n: known[n] for n in sorted(_names(function.__code__)) if n in known}
+        namespace = function.__globals__
+        used = {n: namespace[n] for n in sorted(_names(function.__code__)) if n in namespace}
         cells = [_content(cell) for cell in function.__closure__ or ()]
         extras = (function.__defaults__, function.__kwdefaults__, cells)
         return self._all((function.__code__, extras, used))

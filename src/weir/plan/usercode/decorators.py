@@ -56,9 +56,9 @@ def udf(
 
     def decorate(function: Callable[..., object]) -> ScalarFunction:
         name = _name(function)
-        taken = _types(args) if args is not None else _parameters(function, name)
-        given = written_type(result) if result is not None else _returned(function, name)
-        return ScalarFunction(name, function, taken, given, vectorised)
+        arg_types = _types(args) if args is not None else _parameters(function, name)
+        result_type = written_type(result) if result is not None else _returned(function, name)
+        return ScalarFunction(name, function, arg_types, result_type, vectorised)
 
     return decorate if function is None else decorate(function)
 
@@ -117,12 +117,12 @@ def aggregate(
                 f"the aggregate {name} is exact and declares a state",
                 hint="leave out one: exact keeps rows, so that they can be removed",
             )
-        taken = _types(args) if args is not None else _added(cls)
+        arg_types = _types(args) if args is not None else _added(cls)
         said = _method(cls, "result")
-        given = written_type(result) if result is not None else _returned(said, name)
+        result_type = written_type(result) if result is not None else _returned(said, name)
         if state is None:
-            return AggregateFunction(name, cls, taken, given, exact)
-        return FoldingAggregate(name, cls, taken, given, state=_state(state, name))
+            return AggregateFunction(name, cls, arg_types, result_type, exact)
+        return FoldingAggregate(name, cls, arg_types, result_type, state=_state(state, name))
 
     return decorate if cls is None else decorate(cls)
 
@@ -234,8 +234,8 @@ def _annotated(cls: type) -> dict[str, pa.DataType]:
 
 
 def _method(cls: type, name: str) -> Callable[..., object]:
-    found: Callable[..., object] = getattr(cls, name)
-    return found
+    method: Callable[..., object] = getattr(cls, name)
+    return method
 
 
 def _name(function: Callable[..., object]) -> str:

@@ -198,12 +198,12 @@ class UserFunctions:
         >>> UserFunctions.of([1, "no function"]) == UserFunctions()
         True
         """
-        found = list(objects)
+        candidates = list(objects)
         return cls(
-            {f.name: f for f in found if _is_a(f, ScalarFunction)},
-            {f.name: f for f in found if _is_a(f, AggregateFunction)},
-            {f.name: f for f in found if _is_a(f, OperatorFunction)},
-            {f.name: f for f in found if _is_app(f)},
+            {f.name: f for f in candidates if _is_a(f, ScalarFunction)},
+            {f.name: f for f in candidates if _is_a(f, AggregateFunction)},
+            {f.name: f for f in candidates if _is_a(f, OperatorFunction)},
+            {f.name: f for f in candidates if _is_app(f)},
         )
 
     def travelling_with(self, file: ImportedFrom) -> UserFunctions:

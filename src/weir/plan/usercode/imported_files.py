@@ -185,8 +185,8 @@ class CarriedGlobal:
     name: str
 
     def __call__(self) -> object:
-        found: object = vars(self.imported.files.named(self.home))[self.name]
-        return found
+        value: object = vars(self.imported.files.named(self.home))[self.name]
+        return value
 
     @property
     def __name__(self) -> str:
@@ -237,10 +237,10 @@ def _arrived(files: tuple[ImportedFile, ...]) -> ImportedFiles:
     again."""
     if files in _arrived_here:
         return _arrived_here[files]
-    made = ImportedFiles()
+    imported = ImportedFiles()
     for file in files:
         try:
-            made._run(file)
+            imported._run(file)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit, too, is no more than an error here
@@ -248,9 +248,9 @@ def _arrived(files: tuple[ImportedFile, ...]) -> ImportedFiles:
                 f"IMPORT '{Path(file.path).name}' cannot be run in a worker: {describe(error)} "
                 f"(on {socket.gethostname()})"
             ) from error
-        made._files.append(file)
-    _arrived_here[files] = made
-    return made
+        imported._files.append(file)
+    _arrived_here[files] = imported
+    return imported
 
 
 # --- the modules of a program's folder -----------------------------------------------------------
@@ -291,8 +291,8 @@ class _Space:
         top = name.partition(".")[0]
         if level or not self.holds(top):
             return self._plain_import(name, globals, locals, fromlist or (), level)
-        found = self._plain_import(f"{self.prefix}.{name}", globals, locals, fromlist or (), 0)
-        return found if fromlist else sys.modules[f"{self.prefix}.{top}"]
+        module = self._plain_import(f"{self.prefix}.{name}", globals, locals, fromlist or (), 0)
+        return module if fromlist else sys.modules[f"{self.prefix}.{top}"]
 
     def load(self, name: str) -> ModuleType:
         return self._import(name, fromlist=("",))

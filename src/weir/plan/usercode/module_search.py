@@ -56,16 +56,16 @@ class ReachedModules:
 
 def reached_from(source: bytes, name: str, folder: Path) -> ReachedModules:
     """Find what a file of this name imports, directly or not."""
-    found = ReachedModules()
-    _reach(found, _imports(source, "", name), folder)
-    return found
+    reached = ReachedModules()
+    _reach(reached, _imports(source, "", name), folder)
+    return reached
 
 
 def reached_modules(names: list[str]) -> ReachedModules:
     """Find these modules, and what they import, directly or not."""
-    found = ReachedModules()
-    _reach(found, [_Import(name, "") for name in names], None)
-    return found
+    reached = ReachedModules()
+    _reach(reached, [_Import(name, "") for name in names], None)
+    return reached
 
 
 def is_users(module: str) -> bool:
@@ -80,7 +80,7 @@ class _Import:
     for_types: bool = False
 
 
-def _reach(found: ReachedModules, imports: list[_Import], folder: Path | None) -> None:
+def _reach(reached: ReachedModules, imports: list[_Import], folder: Path | None) -> None:
     waiting = list(imports)
     seen: set[str] = set()
     while waiting:
@@ -89,16 +89,16 @@ def _reach(found: ReachedModules, imports: list[_Import], folder: Path | None) -
             seen.add(one.name)
             module = None if folder is None else _in_folder(one.name, folder)
             if module is not None:
-                found.travelling[one.name] = module
+                reached.travelling[one.name] = module
             elif module := _elsewhere(one.name):
-                found.others[one.name] = module
+                reached.others[one.name] = module
             if module is not None and module.is_text:
                 package = one.name if module.is_package else one.name.rpartition(".")[0]
                 waiting += _imports(module.source, package, one.name)
         top = one.name.partition(".")[0]
-        ours = any(name.partition(".")[0] == top for name in found.travelling)
-        if not one.for_types and not ours and top not in found.needed and _is_here(top):
-            found.needed[top] = one.by
+        ours = any(name.partition(".")[0] == top for name in reached.travelling)
+        if not one.for_types and not ours and top not in reached.needed and _is_here(top):
+            reached.needed[top] = one.by
 
 
 def _imports(source: bytes, package: str, by: str) -> list[_Import]:
@@ -108,7 +108,7 @@ def _imports(source: bytes, package: str, by: str) -> list[_Import]:
     except (SyntaxError, ValueError, RecursionError):
         return []
     typing = set(_only_for_types(tree))
-    found: list[_Import] = []
+    imports: list[_Import] = []
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -118,8 +118,8 @@ def _imports(source: bytes, package: str, by: str) -> list[_Import]:
             base = ".".join([*(above if node.level else []), *filter(None, [node.module])])
             names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
         prefixes = (prefix for name in names if name for prefix in _prefixes(name))
-        found += [_Import(prefix, by, node in typing) for prefix in prefixes]
-    return found
+        imports += [_Import(prefix, by, node in typing) for prefix in prefixes]
+    return imports
 
 
 def _only_for_types(tree: ast.Module) -> Iterator[ast.AST]:
@@ -155,8 +155,8 @@ def _holds(folder: Path, top: str) -> bool:
     `__init__.py` is a package only if there is no other of its name."""
     if (folder / top / "__init__.py").is_file() or (folder / f"{top}.py").is_file():
         return True
-    known = PathFinder.find_spec(top)
-    return (folder / top).is_dir() and (known is None or known.origin is None)
+    spec = PathFinder.find_spec(top)
+    return (folder / top).is_dir() and (spec is None or spec.origin is None)
 
 
 def _elsewhere(name: str) -> ModuleText | None:

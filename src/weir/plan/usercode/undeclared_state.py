@@ -46,7 +46,7 @@ def undeclared_assignment(
 ) -> UndeclaredAssignment | None:
     """Return the first assignment to an undeclared attribute that calls of these methods reach."""
     reached = [function for name in entries for function in _functions(cls, name)]
-    known = set(reached)
+    seen = set(reached)
     for function in reached:  # it grows
         tree = _tree(function)
         own = _own_name(tree)
@@ -59,8 +59,8 @@ def undeclared_assignment(
                 line += code.co_firstlineno - 1
                 return UndeclaredAssignment(attribute, function.__name__, code.co_filename, line)
         used = [f for name in _used(tree, own) for f in _functions(cls, _mangled(name, function))]
-        reached += [f for f in dict.fromkeys(used) if f not in known]
-        known.update(used)
+        reached += [f for f in dict.fromkeys(used) if f not in seen]
+        seen.update(used)
     return None
 
 
@@ -68,8 +68,10 @@ def _functions(cls: type, name: str) -> Iterator[FunctionType]:
     """Give the functions of this name, of the class and of those that it inherits from (`super()`
     may call them)."""
     for owner in cls.__mro__:
-        found = owner.__dict__.get(name)
-        parts = [found.fget, found.fset, found.fdel] if isinstance(found, property) else [found]
+        member = owner.__dict__.get(name)
+        parts = (
+            [member.fget, member.fset, member.fdel] if isinstance(member, property) else [member]
+        )
         unwrapped = (inspect.unwrap(part) for part in parts if callable(part))
         yield from (part for part in unwrapped if isinstance(part, FunctionType))
 
@@ -115,5 +117,5 @@ def _mangled(attribute: str, function: FunctionType) -> str:
 
 def _is_managed(cls: type, attribute: str) -> bool:
     """Tell whether the class has code that runs when the attribute is set, such as a property."""
-    found = inspect.getattr_static(cls, attribute, None)
-    return hasattr(type(found), "__set__") and not isinstance(found, MemberDescriptorType)
+    member = inspect.getattr_static(cls, attribute, None)
+    return hasattr(type(member), "__set__") and not isinstance(member, MemberDescriptorType)

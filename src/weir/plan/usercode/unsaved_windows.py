@@ -21,7 +21,7 @@ def unsaved_cells(program: Program) -> str:
 
 def refuse_unsaved(program: Program) -> None:
     """Raise PlanError if no checkpoint could keep all cells of a program."""
-    told = unsaved_cells(program)
-    if told:
+    cells = unsaved_cells(program)
+    if cells:
         hint = "use add, set, max, min, append, add_to_set or top_k there, or no app.serial()"
-        raise PlanError(f"{told}: no checkpoint of a live run can keep that", hint=hint)
+        raise PlanError(f"{cells}: no checkpoint of a live run can keep that", hint=hint)
