@@ -58,9 +58,8 @@ def written_type(written: object, where: str = "") -> pa.DataType:
     dtype = written if isinstance(written, pa.DataType) else python_type(written)
     if dtype is None or holding_type(dtype) != dtype:
         before = f"{where}: " if where else ""
-        raise PlanError(
-            f"{before}{_shown(written)} is no type of the language", hint=_instead(written)
-        )
+        message = f"{before}unsupported type {_shown(written)}"
+        raise PlanError(message, hint=_instead(written))
     return dtype
 
 
@@ -87,4 +86,4 @@ def _instead(written: object) -> str:
                 return f"write {instead}; values of files are converted"
     if getattr(written, "__name__", "") == "Decimal":
         return "write its digits, 'DECIMAL(18, 2)'"
-    return "as in 'BIGINT', int, pa.int64(), 'LIST(STRING)', list[str]"
+    return "expected a type such as 'BIGINT', int, pa.int64(), 'LIST(STRING)' or list[str]"

@@ -164,7 +164,7 @@ def _parse_signed(
         for text, m, year in zip(texts.to_pylist(), matches, years, strict=True)
     ]
     if any(t is not None and t[:1] in ("+", "-") for t in plain):
-        raise pa.ArrowInvalid("a sign without a year behind it")
+        raise pa.ArrowInvalid("a sign without a year after it")
     inner = parse(pa.array(plain, pa.string()))
     values = [
         None if v is None else v + year // CYCLE_YEARS * calendar.cycle

@@ -38,10 +38,13 @@ def parse_duration(value: Ticks) -> int:
         return value
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None or (match[2] and match[2] not in UNITS):
-        hint = "as in 250ms, 5s, 2m, 1h, 7d, a timedelta, or a number of ticks"
+        hint = (
+            "expected a number and a unit, such as 250ms, 5s, 2m, 1h or 7d, a timedelta, "
+            "or a number of ticks"
+        )
         if long := _LONG.fullmatch(str(value).strip().lower()):
-            hint = f"write '{long[1]}{long[2]}': {hint}"
-        raise PlanError(f"{value!r} is no duration", hint=hint)
+            hint = f"write '{long[1]}{long[2]}'"
+        raise PlanError(f"invalid duration {value!r}", hint=hint)
     return int(match[1]) * UNITS.get(match[2], 1)
 
 

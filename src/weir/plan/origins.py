@@ -38,7 +38,7 @@ def _check_depths(node: Node, below: Sequence[int]) -> None:
                 if node.sees_order(port) and depth < node.depth:
                     raise PlanError(
                         f"{type(node).__name__}: rows of port {port} have {depth} origin columns, "
-                        f"and an event is told by {node.depth}",
+                        f"and an event needs {node.depth}",
                         hint="rows of a query or a DataFrame go through Number first",
                     )
 

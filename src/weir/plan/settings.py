@@ -32,7 +32,8 @@ def parse_step_limit(text: str) -> float:
     """
     ticks = parse_duration(text)
     if ticks <= 0 or text.strip().isdigit():
-        raise PlanError(f"'{text}' is no limit for a step", hint="a duration, as in 500ms, 30s, 5m")
+        hint = "expected a duration above zero, with its unit, such as 500ms, 30s or 5m"
+        raise PlanError(f"invalid step limit '{text}'", hint=hint)
     return ticks / UNITS["s"]
 
 
@@ -45,7 +46,8 @@ def parse_interval(text: str) -> float:
     ticks = parse_duration(text)
     if text.strip().isdigit() or not UNITS["ms"] <= ticks <= UNITS["h"]:
         raise PlanError(
-            f"'{text}' is no interval", hint="a duration from 1ms to 1h, as in 200ms, 5s"
+            f"invalid interval '{text}'",
+            hint="expected a duration from 1ms to 1h, such as 200ms or 5s",
         )
     return ticks / UNITS["s"]
 
@@ -58,7 +60,8 @@ def parse_patience(text: str) -> float:
     """
     ticks = parse_duration(text)
     if text.strip().isdigit() or not UNITS["s"] <= ticks <= UNITS["d"]:
-        raise PlanError(f"'{text}' is no patience", hint="a duration from 1s to 1d, as in 30s, 10m")
+        hint = "expected a duration from 1s to 1d, such as 30s or 10m"
+        raise PlanError(f"invalid patience '{text}'", hint=hint)
     return ticks / UNITS["s"]
 
 
@@ -72,7 +75,7 @@ def parse_buffer(text: str, *, most: int) -> int:
     if not SMALLEST <= size <= most:
         raise PlanError(
             f"'{text}' is too {'small' if size < SMALLEST else 'large'}",
-            hint=f"a size from {size_text(SMALLEST)} to {size_text(most)}",
+            hint=f"expected a size from {size_text(SMALLEST)} to {size_text(most)}",
         )
     return size
 
@@ -84,7 +87,7 @@ def parse_flag(text: str) -> bool:
     True
     """
     if text.upper() not in ("TRUE", "FALSE"):
-        raise PlanError(f"'{text}' is neither TRUE nor FALSE")
+        raise PlanError(f"invalid value '{text}'", hint="expected TRUE or FALSE")
     return text.upper() == "TRUE"
 
 
@@ -97,13 +100,14 @@ def parse_address(text: str) -> str:
     address = text.strip().strip("[]")
     if not re.fullmatch(r"[0-9A-Za-z.:_%-]+", address):
         raise PlanError(
-            f"'{text}' is no address", hint="as in 10.0.0.5, fd00::5 or a machine's name"
+            f"invalid address '{text}'",
+            hint="expected an IP address, such as 10.0.0.5 or fd00::5, or a machine's name",
         )
     return address
 
 
 def parse_bind(text: str) -> str:
-    """Read an address to listen at.
+    """Read an address to listen on.
 
     >>> parse_bind("0.0.0.0")
     '0.0.0.0'
@@ -112,8 +116,8 @@ def parse_bind(text: str) -> str:
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:
-        hint = "an address of the machine, as in 10.0.0.5, or all: 0.0.0.0, ::"
-        raise PlanError(f"'{text}' is no address to listen at", hint=hint) from None
+        hint = "expected an IP address of the machine, such as 10.0.0.5; 0.0.0.0 or :: for all"
+        raise PlanError(f"invalid address to listen on: '{text}'", hint=hint) from None
 
 
 def parse_network(text: str) -> str:
@@ -125,7 +129,8 @@ def parse_network(text: str) -> str:
     try:
         return str(ipaddress.ip_network(text.strip(), strict=False))
     except ValueError:
-        raise PlanError(f"'{text}' is no network", hint="as in 10.1.0.0/16 or fd00::/8") from None
+        hint = "expected an address and a prefix length, such as 10.1.0.0/16 or fd00::/8"
+        raise PlanError(f"invalid network '{text}'", hint=hint) from None
 
 
 def parse_ports(text: str) -> tuple[int, int]:
@@ -136,7 +141,8 @@ def parse_ports(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"\s*(\d{1,5})\s*-\s*(\d{1,5})\s*", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]) <= LAST_PORT:
-        raise PlanError(f"'{text}' are no ports", hint="the first and the last: 40000-40100")
+        hint = "expected the first and the last port, such as 40000-40100"
+        raise PlanError(f"invalid port range '{text}'", hint=hint)
     return int(match[1]), int(match[2])
 
 

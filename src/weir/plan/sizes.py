@@ -21,7 +21,8 @@ def parse_size(value: str | int) -> int:
     match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None or match[2].upper() not in _UNITS:
         raise PlanError(
-            f"{value!r} is no size", hint="as in '64KB', '16MB', '1GB', or a number of bytes"
+            f"invalid size {value!r}",
+            hint="expected a number and a unit, such as 64KB, 16MB or 1GB, or a number of bytes",
         )
     return int(match[1]) * _UNITS[match[2].upper()]
 

@@ -114,7 +114,7 @@ def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Ch
             raise PlanError(
                 f"stage {stage.number} reads an input, and such a stage takes checkpoints: it "
                 f"cannot be recovered by {own}",
-                hint="say it of what is computed behind, or say checkpoint(d)",
+                hint="set it on a stream that is computed from the input, or use checkpoint(d)",
             )
         every = next((s.every for s in (own, default) if s is not None), DEFAULT_EVERY)
         return Choice(NamedStrategy("checkpoint", every), "a source keeps where it stands", horizon)

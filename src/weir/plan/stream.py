@@ -99,8 +99,8 @@ class Selection:
         """Set the windows of the aggregates, as WITH."""
         value: object = window
         if not isinstance(value, Window):
-            hint = 'weir.tumbling("10s"), hopping("1m", "10s"), session("5m"), count_window(10)'
-            raise PlanError(f"{window!r} is no window", hint=hint)
+            windows = 'weir.tumbling("10s"), hopping("1m", "10s"), session("5m"), count_window(10)'
+            raise PlanError(f"{window!r} is not a window", hint=f"expected one of {windows}")
         if isinstance(value, Hopping | Session):
             warn_of_plain(window_text(value), value.plain, self.draft.streams.values())
         return self._with(with_clause=window)
@@ -442,13 +442,15 @@ def as_stream(value: object) -> Stream:
     if isinstance(value, Stream):
         return value
     if isinstance(value, Selection):
-        raise PlanError("a selection is no stream yet", hint=f"end it: {_ENDS}")
+        raise PlanError("a selection is not a stream yet", hint=f"end it: {_ENDS}")
     if isinstance(value, Output):
-        raise PlanError("an output is no stream", hint="leave .to(…) out, or give it to weir.run")
+        raise PlanError(
+            "an output is not a stream", hint="leave .to(…) out, or give it to weir.run"
+        )
     if isinstance(value, str):
-        raise PlanError(f"{value!r} (str) is no stream", hint="weir.stream(…) declares one")
-    hint = "rows in memory become one by weir.from_rows(rows, vs=…), files by weir.stream(…)"
-    raise PlanError(f"a value of type {type(value).__name__} is no stream", hint=hint)
+        raise PlanError(f"{value!r} (str) is not a stream", hint="weir.stream(…) declares one")
+    hint = "weir.from_rows(rows, vs=…) makes one of rows in memory, weir.stream(…) of files"
+    raise PlanError(f"a value of type {type(value).__name__} is not a stream", hint=hint)
 
 
 def _check_kind(kind: object) -> None:

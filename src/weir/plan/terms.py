@@ -294,20 +294,20 @@ def expr(text: str) -> Term:
 
 def as_condition(value: object) -> Term:
     """Return a condition, which may be written as text, as a term."""
-    return _written(value, "condition", 'col("v") > 3', "v > 3")
+    return _written(value, "a condition", 'col("v") > 3', "v > 3")
 
 
 def as_aggregate(value: object) -> Term:
     """Return an aggregate, which may be written as text, as a term."""
-    return _written(value, "aggregate", 'col("v").sum()', "SUM(v)")
+    return _written(value, "an aggregate", 'col("v").sum()', "SUM(v)")
 
 
 def _written(value: object, what: str, term: str, text: str) -> Term:
     if isinstance(value, str):
         return expr(value)
     if not isinstance(value, Term):
-        hint = f'as in {term}, or as text: "{text}"'
-        raise PlanError(f"{_shown(value)} is no {what}", hint=hint)
+        hint = f'expected a term, such as {term}, or a text: "{text}"'
+        raise PlanError(f"{_shown(value)} is not {what}", hint=hint)
     return value
 
 
@@ -330,7 +330,7 @@ def lit(value: Value) -> Term:
             return Term(Literal(value.item()))
         case None | bool() | int() | float() | str() | bytes() | Decimal() | list() | tuple():
             return Term(Literal(value))
-    raise PlanError(f"{_shown(value)} is no constant", hint='col("name") names a column')
+    raise PlanError(f"{_shown(value)} is not a constant", hint='col("name") names a column')
 
 
 def _truth(value: Value, sign: str) -> Value:
@@ -362,11 +362,11 @@ def _options(options: tuple[Value | Iterable[Value], ...]) -> list[Value]:
 
 def _check_text(value: object, what: str) -> None:
     if not isinstance(value, str):
-        raise PlanError(f"{what} is a text, not {_shown(value)}")
+        raise PlanError(f"{what} must be a text, not {_shown(value)}")
 
 
 def _shown(value: object) -> str:
-    """Show what was given instead of what was wanted."""
+    """Show a value of the wrong kind, with its type, cut short."""
     text = repr(value)
     return f"{text if len(text) < 60 else text[:60] + '…'} ({type(value).__name__})"
 
@@ -397,8 +397,10 @@ def call(function: str | ScalarFunction | AggregateFunction, *args: Value) -> Te
     """
     value: object = function
     if not isinstance(value, str | ScalarFunction | AggregateFunction):
-        hint = 'a built-in one by its name, "lower", or yours with @weir.udf or @weir.aggregate'
-        raise PlanError(f"{_shown(value)} is no function of a program", hint=hint)
+        hint = (
+            'expected a built-in name, such as "lower", or yours with @weir.udf or @weir.aggregate'
+        )
+        raise PlanError(f"{_shown(value)} is not a function that a program can call", hint=hint)
     terms = [lit(a) for a in args]
     exprs = tuple(t.expr for t in terms)
     carried = _carried(terms)

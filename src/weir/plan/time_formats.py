@@ -76,7 +76,7 @@ def letter_format(text: str) -> tuple[TimePart | str, ...]:
     """
     if "%" in text:
         hint = "STRFTIME(t, '%Y-%m-%d') takes % codes; DATE_FORMAT takes 'yyyy-MM-dd'"
-        raise PlanError(f"'{text}' is no format of DATE_FORMAT", hint=hint)
+        raise PlanError(f"invalid format '{text}' for DATE_FORMAT", hint=hint)
     parts: list[TimePart | str] = []
     at = 0
     while at < len(text):

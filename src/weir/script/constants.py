@@ -190,7 +190,7 @@ def declared(node: exp.Expr, dtype: pa.DataType, scope: StatementScope) -> Param
     if not widens(value.type, dtype):
         hint = "write TIMESTAMP '…' or DATE '…'" if dtype in (TIMESTAMP, DATE) else ""
         expected, actual = type_name(dtype), type_name(value.type)
-        raise scope.error(f"wanted a {expected}, found a {actual}", node, hint)
+        raise scope.error(f"expected a {expected}, found a {actual}", node, hint)
     typed = coerce(value, dtype)
     assert isinstance(typed, Literal)
     return Parameter(typed, text)

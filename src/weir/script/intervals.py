@@ -24,8 +24,9 @@ _TICKS = {**UNITS, **{word: UNITS[unit] for word, unit in _WORDS.items()}, "week
 _CALENDAR = ("month", "quarter", "year")
 _AMOUNT = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,9})?")
 _PART = re.compile(r"([+-]?[0-9.]+)\s*([A-Za-z]+)(?:\s+|$)")
-_HINT = "as in INTERVAL '5' MINUTE, or 5m: the units are " + ", ".join(
-    word.upper() for word in (*_WORDS, "week")
+_HINT = (
+    "expected an amount and a unit, such as INTERVAL '5' MINUTE, or 5m; the units are "
+    + ", ".join(word.upper() for word in (*_WORDS, "week"))
 )
 
 
@@ -64,7 +65,7 @@ def _parts(p: TokenCursor, text: Token) -> list[tuple[str, str]]:
         parts.append((part[1], part[2]))
         at = part.end()
     if at < len(stripped) or not parts:
-        p.fail(f"'{text.text}' is no interval", text, hint=_HINT)
+        p.fail(f"invalid interval '{text.text}'", text, hint=_HINT)
     return parts
 
 
@@ -72,10 +73,10 @@ def _ticks(p: TokenCursor, where: Token, amount: str, unit: str) -> int:
     word = unit.lower() if unit.lower() in UNITS else unit.lower().removesuffix("s")
     if word in _CALENDAR:
         hint = f"add it to a time with DATE_ADD(t, {amount.lstrip('+')}, '{word}')"
-        p.fail(f"a {word} has no fixed length, so it is no duration", where, hint=hint)
+        p.fail(f"a {word} has no fixed length, so it is not a duration", where, hint=hint)
     if word not in _TICKS or not _AMOUNT.fullmatch(amount):
-        p.fail(f"`{amount} {unit}` is no interval", where, hint=_HINT)
+        p.fail(f"invalid interval `{amount} {unit}`", where, hint=_HINT)
     ticks = Decimal(amount) * _TICKS[word]
     if ticks != int(ticks):
-        p.fail(f"{amount} {unit} is no whole number of microseconds", where)
+        p.fail(f"{amount} {unit} is not a whole number of microseconds", where)
     return int(ticks)

@@ -70,7 +70,7 @@ def _pair(key: exp.Expr, names: list[exp.Expr], scope: StatementScope) -> tuple[
         if sorted(owners) == sorted(inputs):
             return tuple(s.args["expression"] for s in sides)
     hint = "write k, or A.k == B.j" if len(names) == 2 else "write the names of columns"
-    raise scope.error("this is no key", key, hint)
+    raise scope.error("invalid key", key, hint)
 
 
 def _owner(node: exp.Expr) -> str:

@@ -259,7 +259,7 @@ class _Checker:
         # By name: a `B = SELECT * FROM A` may well be A's own node.
         source = next((s for s in self._sources if s.name == tree.name), None)
         if source is None:
-            message = f"`{tree.name}` is no input: only a STREAM has {kind} rows"
+            message = f"`{tree.name}` is not an input: only a STREAM has {kind} rows"
             raise self._scope.error(message, tree.this)
         try:
             return turned_away(source, kind, path)
@@ -289,7 +289,7 @@ class _Checker:
         value = literal(option.args["expression"], self._scope)
         if value is None or value.type != SETTINGS[key].type:
             expected = type_name(SETTINGS[key].type)
-            raise self._scope.error(f"`{key}` is a {expected}", option.args["expression"])
+            raise self._scope.error(f"`{key}` must be a {expected}", option.args["expression"])
         try:
             SETTINGS[key].read(str(value.value))
         except PlanError as error:

@@ -193,7 +193,7 @@ WRONG: list[tuple[Callable[[weir.App], object], str]] = [
     (lambda a: a.state("s", default={"x": 1}, type="STRUCT(y BIGINT)"), "is no STRUCT"),
     (lambda a: a.state("s", default=2**63), "no BIGINT"),
     (lambda a: a.state("s", default=0, last="1d", expires="1d"), "`last` and `expires`: leave out"),
-    (lambda a: a.state("s", default=0, last="1w"), "'1w' is no duration"),
+    (lambda a: a.state("s", default=0, last="1w"), "invalid duration '1w'"),
     (lambda a: a.state("s", default=0, last=0), "`last` is at least 1 tick"),
     (lambda a: a.state("s", default=0, last=2**62), "`last` is less than 2**62 ticks, which is"),
     (lambda a: a.state("s", default=0, expires=2**63 - 1), "leave out `expires`: then nothing end"),

@@ -135,7 +135,7 @@ KEPT = [
     (
         "SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH COUNT(5)",
         Aggregate,
-        "a counter for every key, for good; one row of sums for each key and unfilled window",
+        "a counter for every key, permanently; one row of sums for each key and unfilled window",
     ),
     (
         "SELECT COUNT(*) AS n FROM A",
@@ -146,12 +146,12 @@ KEPT = [
     (
         "SELECT A.k AS k FROM A ASOF JOIN P ON A.k = P.k",
         Join,
-        "the newest right row of every key, for good",
+        "the newest right row of every key, permanently",
     ),
     (
         "SELECT A.k AS k FROM A ASOF JOIN P ON A.k = P.k AND A.v > P.v",
         Join,
-        "all right rows of every key, for good: the condition may reject the newest",
+        "all right rows of every key, permanently: the condition may reject the newest",
     ),
     (
         "SELECT A.k AS k FROM A CLIP JOIN P ON A.k = P.k",
@@ -182,7 +182,7 @@ def test_user_operators_keep_their_instances() -> None:
     counted = OperatorFunction("Counted", object, (("n", BIGINT),), ())
     source = plan("SELECT k FROM P").inputs[0]
     assert Apply((source,), (("k",),), counted()).kept() == (
-        "an instance of Counted for every key, for good, and its timers"
+        "an instance of Counted for every key, permanently, and its timers"
     )
 
 

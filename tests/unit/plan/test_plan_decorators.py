@@ -90,7 +90,7 @@ def test_aggregates_that_declare_their_state() -> None:
 @pytest.mark.parametrize(
     ("state", "told"),
     [({}, "the state of Total has no names"), ({"vs": "BIGINT"}, "cannot be called `vs`"),
-     ("NUMBER", "NUMBER"), (pa.int8(), "int8 is no type of the language; write 'BIGINT' or 'INT'")],
+     ("NUMBER", "NUMBER"), (pa.int8(), "unsupported type int8; write 'BIGINT' or 'INT'")],
 )  # fmt: skip
 def test_states_that_are_refused(state: object, told: str) -> None:
     with pytest.raises(PlanError, match=told):
@@ -164,4 +164,4 @@ def test_durations(text: str | int, ticks: int) -> None:
 def test_no_durations(text: str) -> None:
     with pytest.raises(PlanError) as caught:
         parse_duration(text)
-    assert "is no duration" in str(pickle.loads(pickle.dumps(caught.value)))
+    assert "invalid duration" in str(pickle.loads(pickle.dumps(caught.value)))

@@ -70,12 +70,12 @@ def test_settings_come_from_the_program_then_from_spark() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
-        ("ports", "40000", "no ports"),
-        ("ports", "9-1", "no ports"),
-        ("ports", "0-70000", "no ports"),
-        ("manager_bind", "somewhere", "no address to listen at"),
-        ("manager_address", "a b", "no address"),
-        ("host_address", "10.0.0.0/77", "no network"),
+        ("ports", "40000", "invalid port range"),
+        ("ports", "9-1", "invalid port range"),
+        ("ports", "0-70000", "invalid port range"),
+        ("manager_bind", "somewhere", "invalid address to listen on"),
+        ("manager_address", "a b", "invalid address"),
+        ("host_address", "10.0.0.0/77", "invalid network"),
     ],
 )
 def test_wrong_settings_are_refused(name: str, text: str, error: str) -> None:

@@ -235,8 +235,8 @@ def apply(
         raise PlanError("the keys of COMBINE have different types", position=position)
     value: object = call
     if not isinstance(value, OperatorCall):
-        hint = "a class with @weir.operator, and its call: Op(), or Op(limit=3)"
-        raise PlanError(f"{value!r:.60} is no operator", position=position, hint=hint)
+        hint = "expected a call of a class with @weir.operator, such as Op() or Op(limit=3)"
+        raise PlanError(f"{value!r:.60} is not an operator", position=position, hint=hint)
     for name, _ in call.columns:
         check_name(name, position)
     if call.misfit:

@@ -89,8 +89,8 @@ def term(named: object) -> Term:
     if isinstance(named, str):
         return col(named)
     if not isinstance(named, Term):
-        hint = 'a column\'s name, a term such as col("v") + 1, or lit(…) for a constant'
-        raise PlanError(f"{named!r} ({type(named).__name__}) is no column", hint=hint)
+        hint = 'expected a column\'s name, a term such as col("v") + 1, or lit(…) for a constant'
+        raise PlanError(f"{named!r} ({type(named).__name__}) is not a column", hint=hint)
     return named
 
 

@@ -322,7 +322,7 @@ def with_pattern(rule: Rule) -> Rule:
         try:
             pc.match_substring_regex(pa.array([""]), str(pattern))
         except pa.ArrowInvalid as error:
-            raise _error(call, f"{pattern!r} is no regular expression: {error}") from error
+            raise _error(call, f"invalid regular expression {pattern!r}: {error}") from error
         return typed_call
 
     return checked
@@ -359,8 +359,8 @@ def to_timestamp(call: Call) -> Call:
         typed_call = fixed(STRING, STRING, result=TIMESTAMP, constant=(1,))(call)
         form = _constant(typed_call, 1).value
         if form is not None and "%" not in str(form):
-            hint = "its codes have a %, as in '%Y-%m-%d %H:%M:%S'"
-            raise _error(call, f"'{form}' is no format of times", hint=hint)
+            hint = "expected codes with a %, such as '%Y-%m-%d %H:%M:%S'"
+            raise _error(call, f"invalid time format '{form}'", hint=hint)
         return typed_call
     if widens(type_of(call.args[0]), BIGINT):
         return _made(call, (coerce(call.args[0], BIGINT),), TIMESTAMP)

@@ -124,6 +124,6 @@ class Aggregate(Grouping):
             case SnapshotWindow():
                 return f"live events: one row of sums for {each} lifetime{values}"
             case CountWindow():
-                counter = "a counter for every key, for good" if self.keys else "a counter"
+                counter = "a counter for every key, permanently" if self.keys else "a counter"
                 return f"{counter}; one row of sums for {each} unfilled window{values}"
         assert_never(self.window)

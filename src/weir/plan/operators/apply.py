@@ -84,7 +84,7 @@ class Apply(Stateful):
 
     def kept(self) -> str:
         each = "every key" if self.keys[0] else "the whole stream"
-        return f"an instance of {self.call.operator.name} for {each}, for good, and its timers"
+        return f"an instance of {self.call.operator.name} for {each}, permanently, and its timers"
 
     def detail(self) -> str:
         keys = [", ".join(k) for k in self.keys if k]

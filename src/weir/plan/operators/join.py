@@ -183,8 +183,8 @@ class Join(Stateful):
             case "asof" | "left_asof":
                 each = "every key" if self.keys else "all"
                 if self.condition is None:
-                    return f"the newest right row of {each}, for good"
-                return f"all right rows of {each}, for good: the condition may reject the newest"
+                    return f"the newest right row of {each}, permanently"
+                return f"all right rows of {each}, permanently: the condition may reject the newest"
             case "clip":
                 return "left rows until they end or are clipped"
             case "inner" | "left" | "right" | "full" | "semi" | "anti":

@@ -242,7 +242,7 @@ def _name(function: Callable[..., object]) -> str:
     """Return the name of a function, which must be one that gives values when it is called."""
     name = getattr(function, "__name__", None)
     if not callable(function) or not isinstance(name, str):
-        raise PlanError(f"a {type(function).__name__} is no function with a name")
+        raise PlanError(f"a {type(function).__name__} is not a function with a name")
     _refuse_lazy(function, name)
     return name
 
