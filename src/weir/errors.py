@@ -1,6 +1,6 @@
 """Holds every error that Weir raises, in one tree.
 
-A message says where, what was wanted, what came and what to do. Foreign exceptions
+A message says where, what was expected, what was found and what to do. Foreign exceptions
 are mapped to these once, at the border. All of them pickle: they cross processes.
 
     WeirError

@@ -1,7 +1,7 @@
-"""Python looks for garbage in cycles whenever many objects were made, whether there is any or not.
+"""Pauses Python's search for garbage in cycles while code makes many objects.
 
-Code that makes an object for each of thousands of rows, and no cycles, waits with that until it is
-through: else half its time goes into looking.
+Python searches whenever many objects were made. Code that makes an object for each of thousands of
+rows, and no cycles, would spend half its time on that.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Arrow data as bytes: streams are measured before they are written, and checked when they come in.
+"""Writes Arrow data as bytes, and checks the data that it reads.
 
-A stream is measured so that its buffer has the right size: one that grows while it is written is
+A stream is measured before it is written, so that its buffer has the right size: one that grows is
 copied again and again.
 
 Arrow trusts what a message says about its buffers. It follows an offset that points beyond them,

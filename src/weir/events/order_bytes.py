@@ -1,10 +1,10 @@
-"""Values are encoded as bytes that compare as the values do, also across arrays.
+"""Encodes values as bytes that compare as the values do, also across arrays.
 
     NULL            0; that of a number type is followed by the bytes of the number 0
     numbers         1, then 8 bytes (DECIMALs of more than 18 digits: 16), the highest first and
                     the sign bit flipped
     texts, bytes    1, then themselves with 0 written as 0, 255; then 0, 0
-    lists           1, then each element behind a 1; then 0
+    lists           1, then each element after a 1; then 0
     structs         1, then the fields; in a NULL struct all fields are NULL
 
 No value's bytes are the beginning of another's, so those of several columns side by side

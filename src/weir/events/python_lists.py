@@ -1,4 +1,4 @@
-"""Columns become Python lists, and lists columns, some thousand values at a time.
+"""Converts columns to Python lists and back, a few thousand values at a time.
 
 Arrow converts an array in one call, during which no other thread of the process can run: for a
 window of millions of rows that is seconds in which a host answers nobody.

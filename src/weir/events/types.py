@@ -1,4 +1,4 @@
-"""The value types of the language are Arrow types.
+"""The value types of the language: Arrow types, and their names in scripts.
 
 A column's type is a plain `pyarrow.DataType`; only this module knows which of them the language has
 and what they are called in a script.

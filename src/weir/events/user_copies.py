@@ -1,4 +1,4 @@
-"""User code gets copies of nested values: real lists, and dicts whose fields are attributes.
+"""Copies of nested values for user code: real lists, and dicts whose fields are attributes.
 
 Contract
 1. What user code does to a value that it was handed changes nothing but that value.

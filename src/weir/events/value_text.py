@@ -1,4 +1,4 @@
-"""Values are written as text and read from it the same way in casts and in text files.
+"""Writes values as text and reads them back, in casts and in text files alike.
 
     TIMESTAMP   ISO 8601, `2024-05-01T12:00:00.000000Z`; UTC unless an offset is given
     DATE        ISO 8601, `2024-05-01`
@@ -7,7 +7,7 @@
 Years before 0000 and after 9999 have a sign, as in ISO 8601's expanded form: `+10000-01-01`,
 `-0044-03-15` (the year before 0000 is -0001). Every value has a text that reads back.
 
-Parsing raises `pa.ArrowInvalid` for a text that is no such value; the caller finds the row.
+Parsing raises `pa.ArrowInvalid` for a text that is not such a value; the caller finds the row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Arrow's memory is given to compiled loops as NumPy arrays that are marked as writable.
+"""Hands Arrow's memory to compiled loops, as NumPy arrays that are marked as writable.
 
 Nobody writes to them: batches are immutable. But Numba treats writable and read-only arrays as two
-types, and Arrow's are read-only. It would compile a loop anew for each mixture of both that occurs,
+types, and Arrow's are read-only. It would compile a loop for each mixture of both that occurs,
 in the middle of a stream, for seconds (`tests/conformance` checks that this does not happen).
 """
 

@@ -1,4 +1,4 @@
-"""The machine code of loops on disk: where it lies, which of it is used, how it travels.
+"""Machine code of loops on disk: where it is kept, when it is used, how it gets to other hosts.
 
 Rules
 1. Code of one *kind* lies in a folder of that name. The kind is a hash of all that code depends on:
@@ -49,7 +49,7 @@ FROZEN = ("events/batch.py", "loops/compiled.py")
 _HASH_BYTES = 32
 
 OnReady = Callable[[int, int], None]
-"""Is told how many loops are ready, and of how many."""
+"""Called with the number of loops that are ready, and of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def code_folder() -> Path | None:
 
 
 def remember(name: str, what: object) -> None:
-    """Keep, under a name, what is known of the code of this kind."""
+    """Keep data about the code of this kind, under a name."""
     keep(name, _sealed(name, pickle.dumps(what)))
 
 
@@ -321,7 +321,7 @@ def _missed() -> None:
 
 
 def forget_used() -> None:
-    """Let `used` begin anew. What was loaded or compiled stays."""
+    """Clear `used`. What was loaded or compiled stays."""
     with global_compiler_lock:  # who compiles looks at what was used
         for loop in _loops.values():
             loop._reset_overloads()  # private to Numba, which then asks `LoopCache` again

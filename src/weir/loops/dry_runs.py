@@ -1,8 +1,8 @@
-"""Finds which loops something needs, without compiling any; and compiles many of them at once.
+"""Finds the loops that a piece of work needs without compiling any, and compiles many at once.
 
 In a dry run loops run as the plain Python that they are. Their integers then are NumPy's and
-Python's, so a value may come out otherwise, or not at all: what is found is a good guess. One that
-would not end is broken off.
+Python's, so a value may differ or be missing: the result is a good guess. A dry run that would not
+end is stopped.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _helper(needs: Sequence[Need], turns: int) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the parent says the same
         _work(needs, turns, parent)
     finally:
-        os._exit(0)  # what failed fails again where it is needed, and is told there
+        os._exit(0)  # what failed fails again where it is needed, and is reported there
 
 
 def _work(needs: Sequence[Need], turns: int, parent: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""An interrupt that comes while a compiled loop is called is told as one."""
+"""Raises KeyboardInterrupt for a Ctrl-C that comes during the call of a compiled loop."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Aggregation:
 
     @property
     def keeps_values(self) -> bool:
-        """Tell whether it needs the values themselves, besides a row of sums."""
+        """Tell whether it needs the values themselves, in addition to a row of sums."""
         return self.function not in _ADDED_UP and not self.keeps_state
 
     @property

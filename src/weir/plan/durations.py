@@ -1,4 +1,4 @@
-"""Durations are read and written as people write them, in ticks (1 tick = 1 µs)."""
+"""Reads and writes durations, such as `5s`, in ticks (1 tick = 1 µs)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A staged plan is drawn as a Graphviz graph: a box for each stage, with its operators in it."""
+"""Draws a staged plan as a Graphviz graph: a box for each stage, with its operators in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program is drawn as SVG: a box for each operator, layer below layer, for a notebook."""
+"""Draws a program as SVG for a notebook: a box for each operator, layer below layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""These functions tell which expressions can fail at run time.
+"""Tells which expressions can fail at run time.
 
 A failure is part of a program's answer, so no rewrite may add one or take one away: an
 expression that can fail is evaluated on exactly the rows it was written for. `can_fail` is

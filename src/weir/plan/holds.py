@@ -1,4 +1,4 @@
-"""These functions compute how long operators can hold rows back.
+"""Computes how long operators can hold rows back.
 
 Results are final when they come out. An operator whose rows have an end that later input can
 change holds them, and the output CTI at their start, until that end is known. How long that can

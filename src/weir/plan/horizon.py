@@ -35,7 +35,7 @@ class Horizon:
 
     `ticks` is None where the stage depends on all of history; `why` says by what.
 
-    `reaches` has, for each operator of the stage, the reach behind it. A stage without state has a
+    `reaches` has, for each operator of the stage, the reach after it. A stage without state has a
     horizon of −1: it needs no row again, waiting ones included.
     """
 

@@ -1,4 +1,4 @@
-"""These functions say which rows of sources an operator's rows are, where they are any.
+"""Finds the source row that an operator's row is, if it is one, for messages.
 
 A row that each operator on the way treats alone is still a row of its source: its origin names it,
 and some of its columns are the source's. Errors show the rest of that row.

@@ -1,4 +1,4 @@
-"""`AlterLifetime` changes the lifetimes of rows in one of these ways; all times are in ticks.
+"""The ways in which `AlterLifetime` changes lifetimes; all times are in ticks.
 
 The exact rules are in docs/reference/semantics.md.
 """

@@ -1,4 +1,4 @@
-"""Plans may only be so large; a larger one is refused when it is made, with what to do instead.
+"""Refuses plans that are too large when they are made, and says what to do instead.
 
 Plans and expressions are walked, compared and pickled by functions that call themselves, a few
 times for each operator in a row, and Python allows a thousand calls. Without these limits, a
@@ -46,14 +46,14 @@ def sized(node: Node, position: Position | None = None) -> Node:
 def check_vertices(count: object, what: str, position: Position | None = None) -> None:
     if not _is_number(count, MOST_VERTICES):
         raise PlanError(
-            f"{what} is a number from 1 to {MOST_VERTICES}, not {count!r}", position=position
+            f"{what} must be a number from 1 to {MOST_VERTICES}, not {count!r}", position=position
         )
 
 
 def check_numbers(*, cut: object, parallelism: object, hosts: object = None) -> None:
-    """Check the numbers that a runner is given from Python; None stands for one that is not."""
+    """Check the numbers that Python hands to a runner; None stands for one that is not set."""
     if cut is not None and not _is_number(cut, MOST_ROWS):
-        raise PlanError(f"cut is None or a number from 1 to 2**62, not {cut!r}")
+        raise PlanError(f"cut must be None or a number from 1 to 2**62, not {cut!r}")
     for what, count in (("parallelism", parallelism), ("hosts", hosts)):
         if count is not None:
             check_vertices(count, what)

@@ -1,4 +1,4 @@
-"""These functions say which rows carry their origin (where a row came from), and how much of it.
+"""Computes which rows carry their origin (where a row came from), and how much of it.
 
 Rows carry origins from a source up to an operator that sees the order of rows: through operators
 that treat each row alone, through UNION ALL, and through state scans, whose rows are their

@@ -1,5 +1,4 @@
-"""The fingerprint of a staged plan tells whether two programs compute the same, however they are
-shown.
+"""Fingerprints of staged plans, which are equal if two programs compute the same.
 
 Rules
 1. The fingerprint of a stage covers its vertices, its split, what it reads and its operators, with

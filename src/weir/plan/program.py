@@ -1,4 +1,4 @@
-"""A checked program has inputs, named streams and outputs."""
+"""A checked program: its inputs, named streams and outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ StreamKind: TypeAlias = Literal["rows", "late", "bad"]
 """What the rows of an output and of the streams to it are: results, or a source's late or bad
 rows."""
 LATE_ORIGIN = ("file", "offset", "line", "now")
-"""The columns that LATE rows have behind their own: where each stood, and the time reached."""
+"""The columns that LATE rows have after their own: where each stood, and the time reached."""
 CONSOLE = "console:"
 DIRECT = (CONSOLE, "callback:")
 """The paths of outputs that get each row as it comes, at least once, and have no file."""
@@ -96,5 +96,5 @@ class Program:
 
 
 def row_outputs(program: Program) -> list[Node]:
-    """Return the streams whose rows are written (a source's late and bad rows are no stream)."""
+    """Return the streams whose rows are written (a source's late and bad rows are not a stream)."""
     return [o.node for o in program.outputs if o.kind == "rows"]

@@ -1,4 +1,4 @@
-"""Expressions are written as a script writes them, for `explain` and for messages.
+"""Writes expressions as a script would, for `explain` and for messages.
 
 The casts that the binder put in are shown.
 """

@@ -1,4 +1,4 @@
-"""The methods of `Stream` find runners here, which live in packages above the plan.
+"""Registers the runners, which live in packages above the plan, for the methods of `Stream`.
 
 The plan does not know those packages. A module that knows both provides a function here, and
 `Stream` asks for it by its name. `weir/__init__.py` does so, which Python imports before any other

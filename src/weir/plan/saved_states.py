@@ -1,9 +1,9 @@
-"""Saved states are tables: cells as rows, which a later run goes on from.
+"""Tables of saved states: cells as rows, from which a later run continues.
 
 Contract
 1. `state_schema` has the payload columns. A row's `vs` is the time of a merge, `ve` the next tick.
 2. Without `last` there is one row for each cell that was ever merged into, at its last merge:
-   the key (`key0`, `key1` …) and its `value`. A DOUBLE has `exact` besides, NULL where the sum is
+   the key (`key0`, `key1` …) and its `value`. A DOUBLE also has `exact`, NULL where the sum is
    the value itself: a byte (1: NaN, 2: +∞, 4: −∞ was added), then the sum of all finite numbers in
    units of 2^−1074, as a little-endian integer in two's complement.
 3. With `last` there is one row for each merge that the newest merge of its cell does not put out

@@ -1,4 +1,4 @@
-"""A schema has the columns of a node's rows."""
+"""Schemas: the columns of nodes' rows."""
 
 from __future__ import annotations
 

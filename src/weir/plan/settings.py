@@ -1,4 +1,4 @@
-"""The settings of a program are what SET can say; their values are read and checked here.
+"""The settings of a program, which SET gives values, and the checks of these values.
 
 Rules
 1. No setting changes an answer. The local and the offline runner ignore all of them.

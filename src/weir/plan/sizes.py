@@ -1,4 +1,4 @@
-"""Sizes are read and written as people write them, in bytes; the units are powers of 1024."""
+"""Reads and writes sizes, such as `64KB`, in bytes; the units are powers of 1024."""
 
 from __future__ import annotations
 

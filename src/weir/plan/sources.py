@@ -1,4 +1,4 @@
-"""Inputs that Python declares: `stream` makes one, and its columns and options are checked here."""
+"""Declares inputs from Python: `stream` makes one, with checked columns and options."""
 
 from __future__ import annotations
 
@@ -145,11 +145,11 @@ def _check_options(options: SourceOptions) -> None:
         if ticks is not None and ticks < smallest:
             raise PlanError(f"`{name}` must be at least {smallest} tick(s), not {ticks}")
     if not 1 <= options.max_record <= LARGEST_RECORD:
-        raise PlanError(f"`max_record` is from 1 byte to 1GB, not {options.max_record} bytes")
+        raise PlanError(f"`max_record` must be from 1 byte to 1GB, not {options.max_record} bytes")
     _check_choice("late", options.late, ("fail", "drop", "adjust"))
     _check_choice("bad", options.bad, ("fail", "skip"))
 
 
 def _check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     if value not in choices:
-        raise PlanError(f"`{name}` is one of {', '.join(choices)}, not {value!r}")
+        raise PlanError(f"`{name}` must be one of {', '.join(choices)}, not {value!r}")

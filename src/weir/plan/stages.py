@@ -1,4 +1,4 @@
-"""A plan is cut into stages: what runs in one vertex, and how rows travel between vertices.
+"""Cuts a plan into stages: what runs in one vertex, and how rows travel between vertices.
 
 A stage is a chain of operators between two exchanges; each of its vertices runs the whole chain
 over its share of the rows. The cut depends on the program alone; `parallelism` only sets how
@@ -12,7 +12,7 @@ Rules
 2. Any other stateful operator begins a stage: each input is split by the hash of its key
    columns, or, when rows of all keys may meet, goes to the stage's only vertex. A scan is split
    by some of its keys where the next one needs no others (`scan_splits.py`).
-3. UNION ALL is no operator at run time: whoever reads it reads all its branches. Stateless
+3. UNION ALL is not an operator at run time: whoever reads it reads all its branches. Stateless
    operators above a union run in each branch.
 4. A node that several others read, or that is an output and read too, ends its stage.
 """
@@ -229,7 +229,7 @@ class _Cutter:
         return drafts
 
     def _extended(self, draft: _Draft, step: Node | Branch, below: Node) -> _Draft:
-        """Return the stage with one more operator over `below`, or a new stage behind it if others
+        """Return the stage with one more operator over `below`, or a new stage after it if others
         read its rows."""
         if self._readers[below] > 1:
             port = Port((Link(draft.number, "forward"),))

@@ -1,9 +1,9 @@
-"""What state scans hold: cells of versioned state, and the merges and reads that reach them.
+"""Cells of versioned state in a scan, and the merges and reads that reach them.
 
 Contract
 1. A cell is the value of one state under one key. It is the state's default until something is
    merged into it; no code ever changes a value that was handed out.
-2. Requests to a scan are taken in order of (vs, the event's origin, block, element, order).
+2. Requests to a scan are handled in order of (vs, the event's origin, block, element, order).
 3. With `last`, a cell is the fold, from the default and in order, of the merges at t for which
    t ≤ r < t + last, where r is the time of the read. With `expires`, it is the default from the
    time of the last merge + expires on. Never both.
@@ -42,7 +42,7 @@ class MergeTraits:
     method: str
     """The method of a state that makes it."""
     takes: tuple[str, ...] = ("x",)
-    """The parameters of the method, behind the key; `k` is a constant."""
+    """The parameters of the method, after the key; `k` is a constant."""
     of: OneOf["values", "numbers", "ordered values", "elements", "ordered elements"] = "values"
     """What it is for: values of a state's type, or elements of a LIST."""
     null: bool = False
@@ -58,7 +58,7 @@ class MergeTraits:
 
     @property
     def is_value(self) -> bool:
-        """Whether one value says all of it, so that it can be told by a row of a column."""
+        """Whether one value describes it fully, so that a row of a column can hold it."""
         return self.takes == ("x",)
 
 
@@ -134,7 +134,7 @@ class MergeFunction:
 class StateMerge:
     """A `StateMerge` is a merge by a port's rows, where `condition` (a BOOLEAN column) is true.
 
-    `args` are columns of the port, or typed constants. `top_k` has `k` besides; `call` has a
+    `args` are columns of the port, or typed constants. `top_k` also has `k`; `call` has a
     function. Different functions that are merged into one state have different names.
     """
 
@@ -290,7 +290,7 @@ class RowRunner(Protocol):
     def bound(self) -> AbstractContextManager[None]: ...
 
     def check(self) -> None:
-        """Raise RunError if handler code keeps something that is no state."""
+        """Raise RunError if handler code keeps something that is not a state."""
 
 
 @dataclass(frozen=True, slots=True)

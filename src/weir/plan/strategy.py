@@ -1,4 +1,4 @@
-"""A strategy says how the vertices of a stage recover (StreamScope §4.4); it is chosen here.
+"""Chooses the strategy by which the vertices of a stage recover (StreamScope §4.4).
 
 checkpoint(every)   its snapshot goes to the store every so many seconds
 replay              no state is kept, only positions: the state is rebuilt from input

@@ -1,4 +1,4 @@
-"""The fluent API has streams as Python objects.
+"""The fluent API: streams as Python objects.
 
 Every method writes the query that a script would, and gives it to the same builder: so
 `a.where(col("v") > 0).group_by("k").window(hopping("5s", "5s")).agg(n=count())` and the script
@@ -456,7 +456,7 @@ def as_stream(value: object) -> Stream:
 def _check_kind(kind: object) -> None:
     if kind not in get_args(JoinName):
         hint = habit(str(kind), KIND_HABITS) or f"one of {', '.join(get_args(JoinName))}"
-        raise PlanError(f"no join is of kind {kind!r}", hint=hint)
+        raise PlanError(f"unknown kind of join {kind!r}", hint=hint)
 
 
 def _check_keys(left: Draft, right: Stream, on: object) -> None:

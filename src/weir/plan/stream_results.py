@@ -1,4 +1,4 @@
-"""The methods of a stream that end a plan: rows are looked at, written, or given to Spark."""
+"""The methods of a stream that end a plan: they show rows, write them, or hand them to Spark."""
 
 from __future__ import annotations
 

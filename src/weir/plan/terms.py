@@ -338,7 +338,7 @@ def _truth(value: Value, sign: str) -> Value:
     if isinstance(value, bool | np.bool_ | None):
         return value
     raise PlanError(
-        f"`{sign}` joins conditions, and {_shown(value)} is none",
+        f"`{sign}` joins conditions, and {_shown(value)} is not one",
         hint=f'each comparison stands in parentheses: (col("v") > 3) {sign} (col("w") > 1)',
     )
 

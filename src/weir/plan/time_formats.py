@@ -1,4 +1,4 @@
-"""The formats in which times are written as text are checked here, and brought to one form.
+"""Checks the formats in which times are written as text, and converts them to one form.
 
 DATE_FORMAT takes the letters of Spark and Flink (`yyyy-MM-dd HH:mm:ss`), STRFTIME the codes of
 DuckDB and Python (`%Y-%m-%d %H:%M:%S`). The one form is a list of parts, each a literal text or

@@ -1,4 +1,4 @@
-"""Plans are walked and rebuilt by these functions.
+"""Walks and rebuilds plans.
 
 A plan is a graph: equal nodes are one node, however many read it. Every function here visits
 each node once, and none goes as deep as the plan is.

@@ -1,8 +1,8 @@
-"""Tells the URLs of objects in buckets from other paths, and refuses those that hold a secret.
+"""Recognizes the URLs of objects in buckets, and refuses those that hold a secret.
 
 Credentials come from the environment of whoever reads and writes. A path is printed, kept in job
 records and sent to hosts, so a URL with a password or with parameters is refused before anything
-else is done with it, and what is said of it shows none of them.
+else is done with it, and the message shows neither.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from weir.errors import PlanError
 
 BUCKET_SCHEMES = ("s3", "gs", "az", "abfss")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
-# `a?.jsonl` is a glob; what has a name and a `=` behind the mark is a parameter.
+# `a?.jsonl` is a glob; with a name and a `=` after the mark it is a parameter.
 _PARAMETER = re.compile(r"\?[^/?]*=")
 
 

@@ -1,4 +1,4 @@
-"""The windows of `WITH` are here, with the functions of the fluent API that make them.
+"""The windows of `WITH`, and the functions of the fluent API that make them.
 
 Durations in those functions are as in a script (`"5s"`) or in ticks.
 """
@@ -69,7 +69,7 @@ def window_text(window: Window) -> str:
 
 
 def offset_text(offset: int) -> str:
-    """Write an offset as it stands behind a size; nothing for none."""
+    """Write an offset as it follows a size; an empty text if it is 0."""
     return f", offset {duration_text(offset)}" if offset else ""
 
 

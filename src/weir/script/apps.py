@@ -68,4 +68,4 @@ def _once(
 
 
 def _twice(name: str, what: str, option: exp.Expr, scope: StatementScope) -> ScriptError:
-    return scope.error(f"the {what} `{name}` is there twice", option)
+    return scope.error(f"the {what} `{name}` is given twice", option)

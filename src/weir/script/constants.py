@@ -1,4 +1,4 @@
-"""Constants are numbers, strings, durations, typed literals, lists and parameters.
+"""Reads constants: numbers, strings, durations, typed literals, lists and parameters.
 
 A duration is a BIGINT in ticks (µs). A TIMESTAMP literal's value is its ticks since 1970, a
 DATE's its days, both as plain ints under their own type.
@@ -52,8 +52,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class StatementScope:
-    """A `StatementScope` has what a statement may name besides streams, and the text it stands
-    in."""
+    """A `StatementScope` has the parameters and functions that a statement may name, and the
+    text it stands in."""
 
     source: ProgramSource
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
@@ -114,7 +114,7 @@ def _duration(node: exp.Expr, scope: StatementScope, sign: int) -> int:
     amount, unit = str(node.this), str(node.args["unit"])
     ticks = int(amount) * UNITS[unit] if len(amount) <= 19 else _MAX + 1
     if ticks > _MAX:
-        raise scope.error(f"{amount}{unit} is longer than BIGINT ticks can say", node)
+        raise scope.error(f"{amount}{unit} is too long: its ticks do not fit BIGINT", node)
     return sign * ticks
 
 

@@ -1,4 +1,4 @@
-"""sqlglot's parser is reduced here to a cursor over our tokens.
+"""A cursor over our tokens, based on sqlglot's parser.
 
 Contract
 1. Words are not tokens of their own: every unquoted word is a VAR, and the grammar matches

@@ -1,4 +1,4 @@
-"""Weir is a dialect of sqlglot: it has its own tokens, and a parser that the grammar drives.
+"""Weir's dialect of sqlglot: its own tokens, and a parser that the grammar drives.
 
 `parse_statements` is the border: sqlglot's own exceptions end here as `ScriptError`.
 """

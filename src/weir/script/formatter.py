@@ -1,11 +1,11 @@
-"""`format_program` lays a script out anew: the same tokens and comments, other spaces and lines.
+"""`format_program` formats a script: the same tokens and comments, with other spaces and lines.
 
 Rules
 1. Words that the language reserves, and those that belong to them (GROUP BY, UNION ALL, …), are in
    upper case; all else stays as it was written.
 2. A statement that fits a line is one. Else each clause has its line, and what is still too long
    is broken at its commas, at AND and OR, or inside of its parentheses.
-3. Comments stay before, behind or between the tokens where they stood. Of blank lines between
+3. Comments stay before, after or between the tokens where they stood. Of blank lines between
    statements one stays.
 4. The result has the same tokens, so it means the same; a formatted script does not change again.
 """
@@ -40,13 +40,13 @@ _CLAUSES = _JOINS | {
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET}
 _VALUES = _CLOSING | {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}
-"""What a minus behind it takes something from."""
+"""A minus after one of these subtracts; elsewhere it is a sign."""
 _SPACED = RESERVED_WORDS | {"BY", "ALL", "FILTER", "USING"}
 
 
 @dataclass(slots=True)
 class _LaidToken:
-    """A `_LaidToken` is a token as it is written, with the comments before and behind it."""
+    """A `_LaidToken` is a token as it is written, with the comments before and after it."""
 
     kind: TokenType
     text: str
@@ -60,13 +60,13 @@ class _LaidToken:
     blank: bool = False
     """Whether a blank line stood before it, or before the comments above it."""
     tight: bool = False
-    """Whether nothing stands between it and the token behind it: a minus that is a sign."""
+    """Whether nothing stands between it and the next token: a minus that is a sign."""
     calls: bool = False
-    """Whether a parenthesis behind it is that of a call or a type."""
+    """Whether a parenthesis after it is that of a call or a type."""
 
 
 def format_program(text: str) -> str:
-    """Return a script laid out anew; raise ScriptError for what is none.
+    """Return a formatted script; raise ScriptError for a text that is not a script.
 
     >>> print(format_program("x=select  k,count(*) as n from A group by k;"), end="")
     x = SELECT k, count(*) AS n FROM A GROUP BY k;
@@ -116,7 +116,7 @@ def _is_word(token: Token) -> bool:
 
 
 def _gaps(source: ProgramSource, tokens: Sequence[Token]) -> Iterator[tuple[str, Token | None]]:
-    """Give what stands before each token, and behind the last."""
+    """Yield the text before each token, and after the last."""
     at = 0
     for token in tokens:
         yield source.text[at : token.start], token
@@ -125,7 +125,7 @@ def _gaps(source: ProgramSource, tokens: Sequence[Token]) -> Iterator[tuple[str,
 
 
 def _words(source: ProgramSource) -> tuple[list[_LaidToken], list[tuple[str, bool]]]:
-    """Return the tokens with their comments, and the comments behind the last line of them."""
+    """Return the tokens with their comments, and the comments after their last line."""
     words: list[_LaidToken] = []
     rest: list[tuple[str, bool]] = []
     for gap, token in _gaps(source, tokens_of(source)):
@@ -145,7 +145,7 @@ def _words(source: ProgramSource) -> tuple[list[_LaidToken], list[tuple[str, boo
 
 def _comments(gap: str, follows: bool, ends: bool) -> tuple[list[str], list[str], str, list[bool]]:
     """Sort the comments between two tokens: those on lines of their own, those in one line with the
-    token behind them, and what ends the line of the token before; and whether a blank line stood
+    token after them, and what ends the line of the token before; and whether a blank line stood
     before each of the first, or before the token if there are none."""
     comments, breaks, at = [], [], 0
     for match in _COMMENT.finditer(gap):
@@ -227,7 +227,7 @@ def _statement(words: list[_LaidToken]) -> list[str]:
 
 
 def _clauses(words: list[_LaidToken], indent: str, more: str | None = None) -> list[str]:
-    """Lay out the clauses of a query or a statement, each on its line; those behind the first are
+    """Lay out the clauses of a query or a statement, each on its line; those after the first are
     indented by `more`."""
     lines: list[str] = []
     for number, part in enumerate(_parts(words)):
@@ -349,8 +349,8 @@ def _longest(words: Sequence[_LaidToken]) -> tuple[int, int] | None:
 def _split(
     words: Sequence[_LaidToken], at: Callable[[_LaidToken], bool], *, after: bool
 ) -> list[list[_LaidToken]]:
-    """Split words outside of parentheses, behind or before those that `at` names; the AND of a
-    BETWEEN and what is inside of CASE is no place to split."""
+    """Split words outside of parentheses, after or before those that `at` names; the AND of a
+    BETWEEN and what is inside of CASE are not places to split."""
     items: list[list[_LaidToken]] = [[]]
     depth = cases = 0
     between = False

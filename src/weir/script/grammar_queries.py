@@ -1,4 +1,4 @@
-"""Queries follow this grammar.
+"""The grammar of queries.
 
     query  := [WITH name AS ( query ) {, …}]
               select {UNION ALL select} [ORDER BY …] [LIMIT k [WITH TIES]]
@@ -6,7 +6,7 @@
               [WHERE …] [GROUP BY …] [HAVING …] [WITH window or lifetime]  |  ( query )
 
 WITH belongs to its SELECT; ORDER BY and LIMIT to the whole UNION. An alias may come without AS
-where nothing else can be meant: `A SEMI JOIN B` is no inner join of an `A` called SEMI, nor is
+where nothing else can be meant: `A SEMI JOIN B` is not an inner join of an `A` called SEMI, nor is
 `A LEFFT JOIN B` one.
 """
 
@@ -171,7 +171,7 @@ def _item(p: TokenCursor) -> exp.Expr:
 
 
 def _stray_hint(p: TokenCursor) -> str:
-    """Say what a name was likely meant to be where none can stand; '' when it is no name."""
+    """Say what a name was likely meant to be where none can stand; '' when it is not a name."""
     if not (is_name(p.token) or p.comes(TokenType.IDENTIFIER)):
         return ""
     if p.following.token_type == TokenType.EQ or p.word in _STATEMENT_WORDS:

@@ -1,4 +1,4 @@
-"""What people write who have another SQL in the fingers, and what Weir has for it.
+"""Hints for users of other SQL dialects: what they write, and what Weir has for it.
 
 These are hints only, for words that stand where nothing of ours can: a name that is also a word of
 another dialect stays a name. (Functions of other dialects: `plan/advice/other_dialects.py`.)
@@ -95,25 +95,25 @@ _STRAYS = {
 
 
 def stray_hint(word: str) -> str:
-    """Say what a token is for that stands where it cannot; '' where nothing is known of it."""
+    """Return a hint for a token that cannot stand where it does; '' if there is none."""
     return _STRAYS.get(word) or _CLAUSES.get(word, "")
 
 
 def statement_hint(word: str) -> str:
-    """Say what a statement of another dialect is here; '' for a word that none begins with."""
+    """Return a hint for the first word of a statement of another dialect; '' for other words."""
     return _STATEMENTS.get(word, "")
 
 
 def clause_hint(word: str, *, calls: bool) -> str:
-    """Say what a clause of another dialect is here; `calls`: a parenthesis follows."""
+    """Return a hint for a clause of another dialect; `calls`: a parenthesis follows."""
     if word in _BARE_FORMS or (calls and word in _FORMS):
         return f"write WITH {word}" + ("(…)" if calls else "")
     return _CLAUSES.get(word, "")
 
 
 def list_hint(word: str) -> str:
-    """Say what a word behind a select list is here that changes `*` elsewhere; '' for others."""
-    return "name the columns that are wanted" if word in _LIST_CHANGES else ""
+    """Return a hint for a word after a select list that changes `*` in other dialects; else ''."""
+    return "name the columns that you need" if word in _LIST_CHANGES else ""
 
 
 def relation_hint(word: str) -> str:

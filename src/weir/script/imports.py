@@ -75,7 +75,7 @@ def _run(
         files.run(path, source, imports.travelling)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit, too, is no more than an error here
+    except BaseException as error:  # SystemExit, too, is just an error here
         raise _failed(error, path, written, node, scope) from error
 
 

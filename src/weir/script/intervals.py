@@ -1,4 +1,4 @@
-"""SQL's intervals are durations in other words: INTERVAL '5' MINUTE is `5m`.
+"""Reads SQL's intervals as durations: INTERVAL '5' MINUTE is `5m`.
 
 The amount is a number or a text, with decimals where they come to whole ticks; the unit follows it,
 or stands in the text, which may then have several: INTERVAL '1 hour 30 minutes'. Months and years

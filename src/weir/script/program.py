@@ -186,7 +186,7 @@ class _Checker:
 
     def _name(self, name: exp.Expr, node: Node) -> None:
         if name.name in self._streams:
-            raise self._scope.error(f"stream `{name.name}` is there twice", name)
+            raise self._scope.error(f"stream `{name.name}` is defined twice", name)
         self._streams[name.name] = node
 
     def _define(self, tree: exp.Expr) -> None:
@@ -269,7 +269,7 @@ class _Checker:
     def _declare(self, tree: exp.Expr) -> None:
         name = tree.this.name
         if name in self._parameters:
-            raise self._scope.error(f"parameter `@{name}` is there twice", tree.this)
+            raise self._scope.error(f"parameter `@{name}` is declared twice", tree.this)
         dtype = arrow_type(tree.args["kind"], self._source)
         value: Parameter | None = declared(tree.args["expression"], dtype, self._scope)
         if name in self._params:
@@ -285,7 +285,7 @@ class _Checker:
             hint = did_you_mean(key, SETTINGS) or f"the settings are {', '.join(SETTINGS)}"
             raise self._scope.error(f"unknown setting `{option.name}`", option, hint)
         if key in self._settings:
-            raise self._scope.error(f"setting `{key}` is there twice", option)
+            raise self._scope.error(f"setting `{key}` is set twice", option)
         value = literal(option.args["expression"], self._scope)
         if value is None or value.type != SETTINGS[key].type:
             expected = type_name(SETTINGS[key].type)

@@ -1,4 +1,4 @@
-"""What a program says and probably does not mean: it runs, and a `PlanWarning` says how.
+"""Warnings for scripts that run but look wrong.
 
 - A plain number where a duration stands, over TIMESTAMPs: it counts microseconds.
 - LIMIT without ORDER BY: it counts rows of each instant or window, not of the whole.

@@ -1,4 +1,4 @@
-"""The text of a program knows where things stand in it, and makes errors that point there.
+"""The text of a program: finds lines and columns in it, and makes errors that point there.
 
 Inside this package an *offset* counts characters of the text from 0; what leaves it is a
 *position*: line and column, both from 1. Lines are those of `str.splitlines`, as in `ScriptError`.

@@ -1,4 +1,4 @@
-"""Functions that other SQL dialects have under a name of their own, as calls of ours.
+"""Translates functions that other SQL dialects have under other names.
 
 A function of the user's with such a name comes first: programs that had one keep their meaning.
 """

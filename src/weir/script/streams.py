@@ -1,4 +1,4 @@
-"""A STREAM statement declares an input; its columns and options are checked here."""
+"""Checks a STREAM statement, which declares an input: its columns and options."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _columns(node: exp.Expr, scope: StatementScope) -> ColumnTypes:
     columns: dict[str, pa.DataType] = {}
     for column in node.expressions:
         if column.name in columns:
-            raise scope.error(f"column `{column.name}` is there twice", column)
+            raise scope.error(f"column `{column.name}` is declared twice", column)
         if column.name in WINDOW_COLUMNS:
             raise scope.error(f"a column cannot be called `{column.name}`", column)
         columns[column.name] = arrow_type(column.args["kind"], scope.source)
@@ -88,7 +88,7 @@ def _options(node: exp.Expr, scope: StatementScope) -> Mapping[str, exp.Expr]:
             hint = hint or f"the options are {', '.join(_OPTIONS)}"
             raise scope.error(f"unknown option `{option.name}`", option, hint)
         if name in options:
-            raise scope.error(f"option `{name}` is there twice", option)
+            raise scope.error(f"option `{name}` is given twice", option)
         options[name] = option.args["expression"]
     return options
 
@@ -170,13 +170,13 @@ def _size(s: _Statement, option: str, default: int) -> int:
     constant = literal(s.options[option], s.scope)
     is_duration = isinstance(s.options[option], DurationLiteral)
     if constant is None or is_duration or not isinstance(constant.value, str | int):
-        raise s.scope.error(f"`{option}` must be a size, as in '64MB'", s.node_of(option))
+        raise s.scope.error(f"`{option}` must be a size, such as '64MB'", s.node_of(option))
     try:
         size = parse_size(constant.value)
     except PlanError as error:
         raise s.scope.error(error.message, s.node_of(option), error.hint) from None
     if not 1 <= size <= LARGEST_RECORD:
-        raise s.scope.error(f"`{option}` is from 1 byte to 1GB", s.node_of(option))
+        raise s.scope.error(f"`{option}` must be from 1 byte to 1GB", s.node_of(option))
     return size
 
 
@@ -194,5 +194,5 @@ def _choice(s: _Statement, option: str) -> str:
     value = _word(s, option) if option in s.options else choices[0]
     if value not in choices:
         listed = ", ".join(f"'{c}'" for c in choices)
-        raise s.scope.error(f"`{option}` is one of {listed}, not '{value}'", s.node_of(option))
+        raise s.scope.error(f"`{option}` must be one of {listed}, not '{value}'", s.node_of(option))
     return value

@@ -1,4 +1,4 @@
-"""Syntax trees of queries become `plan.binding.query.Query`: what a SELECT says, with positions."""
+"""Translates syntax trees of queries to `plan.binding.query.Query`, with positions."""
 
 from __future__ import annotations
 

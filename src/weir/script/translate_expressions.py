@@ -1,4 +1,4 @@
-"""Syntax trees of expressions become unbound `Expr`s.
+"""Translates syntax trees of expressions to unbound `Expr`s.
 
 Built-in functions get their canonical lower-case name; a name that the language does not
 have stays as written, for the binder to look among the user's. Every node has its position:
@@ -184,7 +184,7 @@ def _call(node: exp.Expr, scope: StatementScope, at: Position, condition: Expr |
     if name in scope.functions.aggregates:
         return AggregateCall(name, args, condition, position=at)
     if condition is not None:
-        raise scope.error(f"FILTER belongs to an aggregate, and {name} is none", node)
+        raise scope.error(f"FILTER belongs to an aggregate, and {name} is not one", node)
     call = None if name in scope.functions.scalars else accepted(name, args, at)
     if isinstance(call, Call):
         return replace(call, args=_with_unit(call.function, call.args))

@@ -1,4 +1,4 @@
-"""Our statements and clauses are nodes of the syntax tree that sqlglot does not have.
+"""Nodes of the syntax tree for statements and clauses that sqlglot does not have.
 
 Every node of a tree that the grammar makes carries the offset at which it began (`meta["start"]`);
 names are `exp.Identifier`, so that a quoted name is never taken for a keyword.

@@ -1,4 +1,4 @@
-"""Type names of a script are translated to Arrow types."""
+"""Translates type names of a script to Arrow types."""
 
 from __future__ import annotations
 

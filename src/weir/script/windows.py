@@ -1,4 +1,4 @@
-"""The name and arguments of a WITH clause become a window or a lifetime change of the plan.
+"""Translates a WITH clause to a window or a lifetime change of the plan.
 
 The builder checks the numbers (a positive hop, …), since the fluent API makes the same clauses.
 """

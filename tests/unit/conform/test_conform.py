@@ -144,7 +144,7 @@ def test_a_run_that_depends_on_cuts_fails(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_streams_that_the_program_declares_itself() -> None:
     again = "STREAM A (vs BIGINT) FROM 'a.jsonl'; Out = SELECT vs AS s FROM A;"
-    assert verdict(again, error="stream `A` is there twice").passed
+    assert verdict(again, error="stream `A` is defined twice").passed
     other = "STREAM C (vs BIGINT) FROM 'c.jsonl'; Out = SELECT vs AS s FROM C;"
     assert "the case has no input `C`" in verdict(other, expected=[]).reason
     program = case_program(case(other, expected=[]))

@@ -206,7 +206,7 @@ WRONG: list[tuple[Callable[[weir.App], object], str]] = [
     ),
     (lambda a: a.events("m", "t BIGINT, t INT", vs="t"), "two columns called `t`"),
     (lambda a: a.events("m", "ts BIGINT", vs="tss"), "unknown column `tss`; did you mean `ts`?"),
-    (lambda a: a.events("m", "ts BIGINT", vs="ts", late="perhaps"), "`late` is one of"),
+    (lambda a: a.events("m", "ts BIGINT", vs="ts", late="perhaps"), "`late` must be one of"),
     (lambda a: [a.events("m", "t BIGINT", vs="t") for _ in "12"], "two event types called `m`"),
     (lambda a: a.events("m", 3), "no columns of the event type `m`: 3"),
     (lambda a: a.on(), "app.on takes the event types"),

@@ -401,7 +401,10 @@ def test_other_threads_emit_nothing(tmp_path: Path) -> None:
             "@weir.operator(columns={})\nclass C:\n    def on_event(self, e, ctx): yield 1",
             "C.on_event is a generator",
         ),
-        ("@weir.udf(args=[pa.int8()], result='BIGINT')\ndef f(v): return v", "unsupported type int8"),
+        (
+            "@weir.udf(args=[pa.int8()], result='BIGINT')\ndef f(v): return v",
+            "unsupported type int",
+        ),
         ("@weir.udf(args=[dict], result='BIGINT')\ndef f(v): return v", "unsupported type dict"),
         ("weir.udf(args=[], result='BIGINT')(Evil())", "a Evil is not a function"),
         ("raise Own('x')", "Own: x"),

@@ -80,7 +80,7 @@ def test_projections_are_not_merged_into_one_that_is_too_deep() -> None:
 
 @pytest.mark.parametrize("parallelism", [0, -1, 1001, 10**12])
 def test_vertices(parallelism: int) -> None:
-    with pytest.raises(PlanError, match="parallelism is a number from 1 to 1000"):
+    with pytest.raises(PlanError, match="parallelism must be a number from 1 to 1000"):
         cut_stages(rewrite(parse_program(A)), parallelism)
 
 
@@ -100,13 +100,13 @@ RUNNERS: dict[str, Callable[..., object]] = {
     "collect": partial(weir.collect, weir.stream("A", {"vs": "BIGINT"}, "a.csv", vs="vs")),
 }
 WRONG_NUMBERS = [
-    ("cut", wrong, "cut is None or a number from 1 to 2**62") for wrong in (0, -1, 2**62 + 1)
+    ("cut", wrong, "cut must be None or a number from 1 to 2**62") for wrong in (0, -1, 2**62 + 1)
 ] + [
-    (name, wrong, f"{name} is a number from 1 to 1000")
+    (name, wrong, f"{name} must be a number from 1 to 1000")
     for name in ("parallelism", "hosts")
     for wrong in (0, -1, 1001)
 ] + [
-    (name, wrong, f"{name} is ")
+    (name, wrong, f"{name} must be ")
     for name in ("cut", "parallelism", "hosts")
     for wrong in (True, "3", 2.0)
 ]  # fmt: skip

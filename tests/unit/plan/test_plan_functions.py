@@ -157,8 +157,8 @@ REFUSED = [
     (lit(Decimal("NaN")), "fits no type"),
     (case((i, 1)), "BOOLEAN"),
     (case((i > 0, 1), otherwise="x"), "CASE have types BIGINT, STRING"),
-    (b.cast("LIST(BIGINT)"), "no CAST from BIGINT to LIST"),
-    (d.cast("DOUBLE"), "no CAST"),
+    (b.cast("LIST(BIGINT)"), "cannot CAST BIGINT to LIST"),
+    (d.cast("DOUBLE"), "cannot CAST"),
 ]
 
 

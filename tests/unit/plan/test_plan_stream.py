@@ -265,7 +265,7 @@ def test_terms() -> None:
         ({"ve": "At", "lifetime": 5}, "`ve` or `lifetime`"),
         ({"lifetime": 0}, "`lifetime` must be at least 1"),
         ({"delay": -1}, "`delay` must be at least 0"),
-        ({"late": "never"}, "`late` is one of fail, drop, adjust"),
+        ({"late": "never"}, "`late` must be one of fail, drop, adjust"),
         ({"columns": {"At": "TIMESTAMP", "window_start": "INT"}}, "cannot be called"),
         ({"columns": {"At": "TIMESTAMP", "vs": "BIGINT"}}, "column `vs` is the stream's `vs`"),
         ({"columns": {"At": "TIMESTMP"}}, "unknown type"),

@@ -411,7 +411,7 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
          "column vs: row 0: 'noon' is no TIMESTAMP: a time is a datetime, or a text as in '2026-"),
         (lambda s: weir.from_rows(pl.LazyFrame(ROWS), vs="vs"), "no rows; write .collect() behind"),
         (lambda s: weir.from_rows((r for r in ROWS), vs="vs"), "no rows; write list(…) around it"),
-        (lambda s: s.top("2", by="Amount"), "how many rows is a whole number, not '2'; top(3,"),
+        (lambda s: s.top("2", by="Amount"), "the number of rows must be a whole number, not '2'"),
         (lambda s: weir.from_rows([1, 2], vs="vs"), "a value of type list is no rows; rows are a"),
         (lambda s: s.top(3, by="Amount", descending=True), 'write by=col("v").desc()'),
         (lambda s: s.process(len), "is not an operator; expected a call of a class with"),

@@ -342,7 +342,7 @@ def test_parallelism_sets_how_many_vertices_a_keyed_stage_has(parallelism: int) 
 
 
 def test_no_vertices_at_all() -> None:
-    with pytest.raises(PlanError, match="parallelism is a number from 1 to 1000, not 0"):
+    with pytest.raises(PlanError, match="parallelism must be a number from 1 to 1000, not 0"):
         _cut(PROGRAMS[0], 0)
 
 

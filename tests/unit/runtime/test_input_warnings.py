@@ -112,7 +112,9 @@ def test_a_bad_row_is_told_without_names_of_python(
 def test_a_unit_is_of_numbers() -> None:
     with pytest.raises(weir.ScriptError, match="`unit` is of a BIGINT time"):
         weir.parse_program("STREAM A (t TIMESTAMP) FROM 'a' WITH (vs = t, unit = 's');")
-    with pytest.raises(weir.ScriptError, match="`unit` is one of s, ms, us, ns, tick, not 'h'"):
+    with pytest.raises(
+        weir.ScriptError, match="`unit` must be one of s, ms, us, ns, tick, not 'h'"
+    ):
         weir.parse_program("STREAM A (t BIGINT) FROM 'a' WITH (vs = t, unit = 'h');")
 
 

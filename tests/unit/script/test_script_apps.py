@@ -62,7 +62,7 @@ def test_what_an_app_emits_is_a_stream(tmp_path: Path) -> None:
         ("APP spam(mesage = M, block = B) EMIT spam", "unknown event type `mesage`"),
         ("APP spam(message = N, block = B) EMIT spam", "unknown stream `N`"),
         ("APP spam(message = M) EMIT spam", "the app `spam` needs the events of `block`"),
-        ("APP spam(message = M, message = M) EMIT spam", "event type `message` is there twice"),
+        ("APP spam(message = M, message = M) EMIT spam", "event type `message` is given twice"),
         ("APP spam(message = M, block = B) EMIT span", "does not emit `span`"),
         ("APP spam(message = B, block = B) EMIT spam", "the stream `B` has no column `text`"),
         ("APP spam(message = M, block = B)", "expected EMIT and what it emits"),

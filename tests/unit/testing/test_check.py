@@ -196,7 +196,7 @@ def test_what_cannot_travel_is_said() -> None:
         ({"A": ROWS, "B": []}, {}, "unknown input `B`"),
         ({"A": ROWS}, {"runners": ()}, "`runners` has no name"),
         ({"A": ROWS}, {"runners": ("spark",)}, "unknown runner `spark`"),
-        ({"A": ROWS}, {"cuts": (0,)}, "cut is None or a number"),
+        ({"A": ROWS}, {"cuts": (0,)}, "cut must be None or a number"),
         ({"A": ROWS}, {"parallelism": ()}, "no number"),
         ({"A": ROWS}, {"stream": "C"}, "no stream `C`"),
     ],

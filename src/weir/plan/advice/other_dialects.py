@@ -1,6 +1,6 @@
-"""Functions of other SQL dialects: what Weir has for those that it does not have itself.
+"""Functions of other SQL dialects that Weir does not have, and what to use instead.
 
-Those that it does have under other names are accepted by the script (`script/sql_functions.py`).
+Scripts accept those that it has under other names (`script/sql_functions.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What people type who have Spark, Pandas or Polars in the fingers, and what Weir has for it.
+"""Hints for users of Spark, Pandas or Polars: what they type, and what Weir has for it.
 
 Names that a stream, a selection, a term or the module `weir` does not have come here: the error
 says what to write. It is an AttributeError too, so that `hasattr`, copies and notebooks, which ask

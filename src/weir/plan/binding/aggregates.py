@@ -1,4 +1,4 @@
-"""Aggregates are typed here and moved out of expressions into an `Aggregate` node.
+"""Gives aggregates their types, and moves them out of expressions into an `Aggregate` node.
 
 After binding, a kernel gets these (arguments are columns; NULL means a column of only NULLs):
 
@@ -45,7 +45,7 @@ from weir.plan.windows import CountWindow, Window
 NUMERIC = ("sum", "avg", "stddev", "variance", "quantile_cont")
 PLAIN = ("count", "count_distinct", "min", "max", "quantile_disc", "first", "last", "collect")
 AGGREGATES = ("count_star", "median", *NUMERIC, *PLAIN)
-"""The names an `AggregateCall` may have, besides the user's; `count` without an argument is
+"""The names an `AggregateCall` may have, in addition to the user's; `count` without an argument is
 `count_star`, with DISTINCT `count_distinct`; `median` is `quantile_cont` at 0.5."""
 
 _BY_ORDER = ("first", "last", "collect", "user")

@@ -226,7 +226,7 @@ def _cast(cast: Cast, scope: NameScope) -> Expr:
     arg = bind(cast.arg, scope)
     if not castable(type_of(arg), type_of(cast)):
         source, target = type_name(type_of(arg)), type_name(type_of(cast))
-        raise PlanError(f"no CAST from {source} to {target}", position=cast.position)
+        raise PlanError(f"cannot CAST {source} to {target}", position=cast.position)
     return replace(cast, arg=arg)
 
 

@@ -1,6 +1,6 @@
-"""The builder makes nodes of what a query says; all plans are made here.
+"""Builds the nodes of a query; every plan is made here.
 
-`build_query` is what the script and the fluent API both call, so that they make equal plans.
+The script and the fluent API both call `build_query`, so they make equal plans.
 
 The order of a SELECT's operators: inputs, Partition, joins, Filter (WHERE), Aggregate, Filter
 (HAVING), Project, Explode, Distinct, the lifetime change of WITH; then, for the whole query,

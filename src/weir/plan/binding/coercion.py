@@ -1,4 +1,4 @@
-"""Coercion decides which types go together, and inserts the casts that bring them together.
+"""Decides which types go together, and inserts the casts that bring them together.
 
 Contract
 1. The only silent conversions: INT to BIGINT to DOUBLE, integers to DECIMAL, DECIMAL to a wider

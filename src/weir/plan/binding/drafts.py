@@ -1,4 +1,4 @@
-"""A draft is a SELECT in the making: what the fluent API has said so far, as a script would.
+"""A draft is an unfinished SELECT: what calls of the fluent API have set so far.
 
 A `Draft` is what `Stream` and `Selection` hand around; `planned` gives it to the builder. It is
 kept with its plan until the next operator, since ORDER BY … LIMIT may follow a SELECT and read
@@ -68,7 +68,9 @@ class Draft:
 
     def ranked(self, limit: int, by: Sequence[Term], ties: bool) -> Draft:
         if not isinstance(limit, int) or isinstance(limit, bool):
-            raise PlanError(f"how many rows is a whole number, not {limit!r}", hint="top(3, by=…)")
+            raise PlanError(
+                f"the number of rows must be a whole number, not {limit!r}", hint="top(3, by=…)"
+            )
         order = tuple(OrderItem(t.expr, t.descending) for t in by)
         query = replace(self.query, order_by=order, limit=limit, ties=ties)
         return replace(self.changed(self.select, by), query=query)

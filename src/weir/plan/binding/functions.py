@@ -1,5 +1,4 @@
-"""This table has every built-in operator and function: its name in `Call.function` and its type
-rule.
+"""The table of built-in operators and functions: their names in `Call.function`, and type rules.
 
 `typed(call)` takes a call whose arguments are bound and gives it back with its type, its
 arguments cast to what the evaluator gets. After binding (D = DECIMAL, n = any number, T = one

@@ -1,4 +1,4 @@
-"""The joins of FROM are built here: names are qualified, ON is split into keys and a condition.
+"""Builds the joins of FROM: qualifies names, and splits ON into keys and a condition.
 
 Contract
 1. Each side's columns become `A.k`, its lifetime `A.vs` and `A.ve`: columns of the payload, so

@@ -1,4 +1,4 @@
-"""The WITH clause is checked and applied here: windows and changes of lifetimes.
+"""Checks and applies the WITH clause: windows and changes of lifetimes.
 
 A window says how an aggregate cuts time; a lifetime change says how each row's `[vs, ve)` changes.
 All durations are ticks.

@@ -1,9 +1,9 @@
-"""PARTITION BY is checked against the operators that read it.
+"""Checks PARTITION BY against the operators that read the stream.
 
 A stage that is split by a key can only hold operators whose own key contains it: else rows that
-belong together would be in different vertices. The check is made when an operator is made in which
+belong together would be in different vertices. The builder checks each operator in which
 rows meet (then an error has a position): from it down through operators in which none do, to every
-`Partition` in reach. The cut into stages makes it again for all operators of a plan.
+`Partition` in reach. The cut into stages checks all operators of a plan again.
 """
 
 from __future__ import annotations

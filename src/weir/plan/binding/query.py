@@ -1,6 +1,6 @@
-"""A `Query` is what a SELECT says before it is bound: the seam between the script and the builder.
+"""A `Query` is an unbound SELECT: the script makes it, and the builder turns it into nodes.
 
-The script turns text into these; `builder.build_query` binds them to nodes. Expressions are unbound
+`builder.build_query` takes it from scripts and from the fluent API. Expressions are unbound
 `Expr` trees: a qualified name `A.k` is `Column("A.k")`, an aggregate is an `AggregateCall`,
 `EXPLODE(x)` is `Call("explode", (x,))`, a call of a function that the language does not have is
 `Call(name, args)` (the builder looks for it among the user's). Every part carries its position, for
@@ -153,4 +153,4 @@ class Query:
     ties: bool = False
     position: Position | None = field(default=None, compare=False)
     named: tuple[NamedQuery, ...] = ()
-    """What it sees besides the streams that there are; each sees those before it."""
+    """Queries that it can name as streams; each can also name those before it."""

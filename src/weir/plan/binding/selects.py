@@ -1,4 +1,4 @@
-"""One SELECT is built here, from its inputs to its rows.
+"""Builds one SELECT, from its inputs to its rows.
 
 `SelectBuilder` binds everything when it is made, so that errors come in the order of the text;
 `carry` adds columns that ORDER BY needs and nobody selected; `build` then makes the nodes.
@@ -73,7 +73,7 @@ class SelectBuilder:
     """A `SelectBuilder` is a SELECT whose names and types are settled.
 
     Invariant: `items` are the visible columns in order; `_hidden` are further columns, with names
-    that start with `$`, that `build` puts behind them.
+    that start with `$`, that `build` puts after them.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""These are the type rules that the table of built-in functions is made of.
+"""The type rules of the built-in functions.
 
 A rule takes a call with bound arguments and gives it back with its type and with its arguments
 cast to what the evaluator gets, or raises a PlanError that names the function.

@@ -1,4 +1,4 @@
-"""Every operator states the facts that are named here; the walks over a plan ask for them.
+"""The facts that every operator states, which the walks over a plan ask for.
 
 Contract
 1. A node is fully bound: its expressions are typed, its column names exist in its inputs.
@@ -122,7 +122,7 @@ class Operator(ABC):
 
     @abstractmethod
     def detail(self) -> str:
-        """Say what it does, to be shown behind its name; empty where the name says it all."""
+        """Say what it does, to be shown after its name; empty where the name says it all."""
 
 
 # --- what a node remembers -----------------------------------------------------------------

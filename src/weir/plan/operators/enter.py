@@ -1,5 +1,5 @@
-"""Enter puts a number into the origins of rows that enter an order: that of the event type of an
-app's events, that of the place in an event of what it emits."""
+"""Enter adds a number to rows' origins: of their event type in an app, or of their place in an
+event."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Enter(RowByRow, SameColumns):
-    """An `Enter` puts a number behind the first `behind` columns of each row's origin, and −1 … at
+    """An `Enter` puts a number after the first `behind` columns of each row's origin, and −1 … at
     its end, up to `depth` columns in all.
 
     Its input's rows have origins, of `behind` columns or more, and of fewer than `depth`

@@ -1,4 +1,4 @@
-"""Operators state their facts in these values."""
+"""The values in which operators state their facts."""
 
 from __future__ import annotations
 

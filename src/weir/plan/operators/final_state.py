@@ -1,4 +1,4 @@
-"""The final state is what a state's cells hold when all input has been taken."""
+"""The final state is what a state's cells hold after all input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both phases of an aggregate have keys, aggregates and a window in common."""
+"""What both phases of an aggregate share: keys, aggregates and a window."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Grouping(Stateful, OneInput):
         return f"panes of open windows: one row of sums for {each} pane{self.kept_values()}"
 
     def kept_values(self) -> str:
-        """Say which aggregates need the values themselves, or a state of their own, besides a row
-        of sums, as words to append."""
+        """Say which aggregates need the values themselves, or a state of their own, in addition
+        to a row of sums, as words to append."""
         valued = self._names(a for _, a in self.aggregates if a.keeps_values)
         stated = self._names(a for _, a in self.aggregates if a.keeps_state)
         words = f", and the values for {valued}" if valued else ""

@@ -1,4 +1,4 @@
-"""The classes of nodes are frozen values that are cheap to compare and to ask for their facts."""
+"""Makes the classes of nodes: frozen values that remember their hash and their facts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def _take_hash(node: object) -> None:
 def node_class(cls: type[T]) -> type[T]:
     """Make a frozen dataclass that remembers its hash and schema.
 
-    Plans share inputs, and walking a shared input anew for every reader would take time exponential
-    in their depth. The hash is taken when a node is made: its inputs have theirs then, so deep
-    plans need no deep stack.
+    Plans share inputs, and walking a shared input again for every reader would take time that is
+    exponential in their depth. The hash is taken when a node is made: its inputs have theirs
+    then, so deep plans need no deep stack.
     """
     # mypy knows neither the attributes that a class gets here nor that it is a dataclass now.
     cls.__post_init__ = _take_hash  # type: ignore[attr-defined]

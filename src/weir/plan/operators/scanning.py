@@ -1,4 +1,4 @@
-"""The operators that keep versioned state have ports, keys, states and an order in common."""
+"""What the operators with versioned state share: ports, keys, states and an order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Scanning(Operator):
     """A `Scanning` operator takes the requests of all its ports in order and keeps cells by key.
 
     `keys` has one tuple of column names for each port; `depth` is the number of origin columns
-    that make an event. What lies behind them in an origin is the element of a loop.
+    that identify an event. A column after them is the element of a loop.
     """
 
     streams: tuple[Node, ...]

@@ -6,7 +6,7 @@ Contract
    and which a caller who knows the data may ask for (`pays`).
 2. The rewritten plan has the same rows with the same lifetimes, the same order where order shows,
    and the same failures. An output keeps its columns, their types and their order.
-3. A named stream that is no output stands for what its readers need of it: it may have lost
+3. A named stream that is not an output stands for what its readers need of it: it may have lost
    columns, and rows that its only reader would drop.
 4. Rewriting takes time linear in the size of the graph: a node that is shared is rewritten once and
    stays shared.

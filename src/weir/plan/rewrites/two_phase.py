@@ -1,4 +1,4 @@
-"""Some aggregates are computed in two phases.
+"""Rewrites aggregates into two phases where that pays.
 
 All rows of an ungrouped window meet in one vertex. Where they come from several, each of these can
 add up its own share first: a `PartialAggregate` in every vertex, an `Aggregate` over their panes in

@@ -1,4 +1,4 @@
-"""Fingerprints of the user's Python let a resume compare its code with what the job was begun with.
+"""Fingerprints of the user's Python: a resume compares its code with that of the job's start.
 
 Rules
 1. A file that IMPORT runs has a fingerprint, and so has every module of the user's that it imports,
@@ -119,7 +119,7 @@ def source_hash(source: bytes) -> str:
     """Hash a source so that texts that differ only in comments and layout have one hash."""
     try:
         return _hash(ast.unparse(ast.parse(source)).encode())
-    except (SyntaxError, ValueError, RecursionError):  # it is no Python, or too deep
+    except (SyntaxError, ValueError, RecursionError):  # not Python, or nested too deeply
         return _hash(source)
 
 
@@ -196,7 +196,7 @@ class _Walk:
         return ",".join(map(self._value_text, values))
 
     def _parts(self, value: object) -> str:
-        kind = type(value)  # a class that is derived from one of these is told as an object
+        kind = type(value)  # an instance of a derived class counts as an object
         match value:
             case tuple() | list() if kind in (tuple, list):
                 return self._all(value)

@@ -1,5 +1,4 @@
-"""The files that a program's IMPORTs ran, and the modules of its folder, go wherever its functions
-go.
+"""Sends imported files, and the modules of their folder, wherever a program's functions go.
 
 Rules
 1. A function of an imported file travels as the text of the program's files and its name there.
@@ -243,7 +242,7 @@ def _arrived(files: tuple[ImportedFile, ...]) -> ImportedFiles:
             imported._run(file)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # SystemExit, too, is no more than an error here
+        except BaseException as error:  # SystemExit, too, is just an error here
             raise RunError(
                 f"IMPORT '{Path(file.path).name}' cannot be run in a worker: {describe(error)} "
                 f"(on {socket.gethostname()})"

@@ -1,4 +1,4 @@
-"""Functions that Weir makes from the user's source are values: equal ones are one in a plan.
+"""Descriptions of functions that Weir makes from the user's source; a plan can compare them.
 
 A handler's expression that does not become a column expression is called row by row. Its function
 is made in each process that calls it, from a description that can be compared, pickled and given a

@@ -1,4 +1,4 @@
-"""The modules that the user's code imports, as its import statements name them; nothing is run.
+"""Finds the modules that the user's code imports, from its import statements; runs nothing.
 
 Rules
 1. Modules in the program's folder are found there first, but for names that are Python's own or

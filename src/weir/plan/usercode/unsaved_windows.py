@@ -1,4 +1,4 @@
-"""Some code of handlers keeps what no table can hold: a window of functions that it merged.
+"""Refuses state in live runs that no checkpoint can hold: a window of merged functions.
 
 A replay in one piece, or a local or offline run, needs no more of such cells than to have them in
 memory. A live run makes checkpoints, so it refuses them before anything runs.
