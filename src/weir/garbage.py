@@ -15,22 +15,22 @@ MANY = 300_000
 
 
 def collect_first_after_many() -> None:
-    """Let Python look for garbage for the first time when there are `MANY` objects, and as ever
-    from then on. A process that has just begun has none: all that it makes are modules, which stay,
-    and to look at them again and again takes a tenth of a small run."""
+    """Delay the first search for garbage until there are `MANY` objects; later ones are as usual.
+    A process that has just started makes only modules, which stay: searching them again and again
+    takes a tenth of a small run."""
     usual = gc.get_threshold()
 
-    def as_ever(phase: str, info: dict[str, int]) -> None:
+    def restore(phase: str, info: dict[str, int]) -> None:
         gc.set_threshold(*usual)
-        gc.callbacks.remove(as_ever)
+        gc.callbacks.remove(restore)
 
     gc.set_threshold(MANY, *usual[1:])
-    gc.callbacks.append(as_ever)
+    gc.callbacks.append(restore)
 
 
 @contextmanager
 def collecting_later() -> Iterator[None]:
-    """Let Python look for garbage when this is over, if it did so before.
+    """Turn the search for garbage off until this ends, if it was on.
 
     >>> import gc
     >>> with collecting_later():

@@ -48,7 +48,7 @@ def python_type(hint: object) -> pa.DataType | None:
 
 
 def written_type(written: object, where: str = "") -> pa.DataType:
-    """Return the type that a program has written; PlanError, with `where` in front, if it is none.
+    """Return the type that a program has written; PlanError, after `where`, if Weir lacks it.
 
     >>> written_type("BIGINT") == written_type(int) == written_type(pa.int64())
     True

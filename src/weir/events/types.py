@@ -118,7 +118,7 @@ def is_numeric(dtype: pa.DataType) -> bool:
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Return the type that a script writes so; PlanError where there is none.
+    """Return the type of a name in a script; PlanError for an unknown name.
 
     >>> parse_type("LIST(DECIMAL(10, 2))") == pa.list_(pa.decimal128(10, 2))
     True

@@ -313,7 +313,7 @@ def on_miss(*steps: Callable[[], None]) -> Iterator[None]:
 
 
 def _missed() -> None:
-    """Call the next of the functions that `on_miss` was given; what it lacks itself calls none."""
+    """Call the next of the functions passed to `on_miss`; loops that it lacks itself call none."""
     step, *later = _on_miss
     _on_miss.clear()
     step()

@@ -56,8 +56,8 @@ def _once(
     what: str,
     scope: StatementScope,
 ) -> str:
-    """Return the name that an option gives a value; ScriptError if the app has none such, or it was
-    given before."""
+    """Return the name of an option; ScriptError if the app has no such name, or if the name is
+    among the earlier ones."""
     name = option.name
     if name not in names:
         hint = did_you_mean(name, names)

@@ -249,7 +249,7 @@ def _fits_int(value: object) -> bool:
 
 
 def integer(node: exp.Expr, scope: StatementScope, what: str) -> int:
-    """Return a whole number (a duration is none)."""
+    """Return a whole number (a duration is not one)."""
     constant = None if isinstance(node, DurationLiteral) else literal(node, scope)
     if constant is None or constant.type not in _INTEGERS or not isinstance(constant.value, int):
         raise scope.error(f"{what} must be a whole number", node)

@@ -17,7 +17,7 @@ from weir.script.translate_expressions import expression
 
 
 def read_expression(text: str) -> Expr:
-    """Read an expression as scripts have them; raise ScriptError where it is none.
+    """Read an expression as scripts have them; raise ScriptError for anything else.
 
     >>> from weir.plan.render import render
     >>> render(read_expression("lower(k) = 'x' and v between 1 and 3"))

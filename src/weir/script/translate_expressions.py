@@ -52,7 +52,7 @@ _UNIT_ARGUMENT = {"date_trunc": 0, "extract": 0, "date_add": 2}
 
 
 def expression(node: exp.Expr, scope: StatementScope) -> Expr:
-    """Translate a tree to an unbound expression; raise ScriptError where it is none."""
+    """Translate a tree to an unbound expression; raise ScriptError for anything else."""
     constant = literal(node, scope)
     if constant is not None:
         return constant

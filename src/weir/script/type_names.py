@@ -12,7 +12,7 @@ from weir.script.source import ProgramSource
 
 
 def arrow_type(node: exp.Expr, source: ProgramSource) -> pa.DataType:
-    """Return the Arrow type of a parsed type name; raise ScriptError where there is none."""
+    """Return the Arrow type of a parsed type name; raise ScriptError for an unknown one."""
     name, parameters = str(node.args.get("kind")), list(node.expressions)
     match name:
         case "DECIMAL":

@@ -46,7 +46,7 @@ MOST_JOINS = 100
 def build_query(
     query: Query, streams: Mapping[str, Node], functions: UserFunctions = NO_FUNCTIONS
 ) -> Node:
-    """Build the bound plan of a query over named streams; raise PlanError where there is none."""
+    """Build the bound plan of a query over named streams; raise PlanError if it has none."""
     _check_limit(query)
     for named in query.named:
         if named.name in streams:

@@ -97,7 +97,7 @@ def term(named: object) -> Term:
 
 
 def listed(items: tuple[OneOfMany, ...]) -> tuple[OneOfMany, ...]:
-    """Return what was given one by one, or all in one list."""
+    """Return items that were passed one by one, or all in one list."""
     match items:
         case (list() | tuple() as several,):
             return tuple(several)

@@ -162,7 +162,7 @@ def fixed(
 
 
 def alike(*, least: int, most: int | None, result: pa.DataType | None = None) -> Rule:
-    """Make a rule for arguments of one type, which is the result's where no other is given."""
+    """Make a rule for arguments of one type, which is the result's unless `result` is set."""
 
     def rule(call: Call) -> Call:
         _count(call, least, most)
@@ -172,7 +172,7 @@ def alike(*, least: int, most: int | None, result: pa.DataType | None = None) ->
 
 
 def variadic(dtype: pa.DataType, least: int) -> Rule:
-    """Make a rule for any number of arguments of one given type, which is the result's too."""
+    """Make a rule for any number of arguments of this type, which is also the result's."""
 
     def rule(call: Call) -> Call:
         _count(call, least)
@@ -182,7 +182,7 @@ def variadic(dtype: pa.DataType, least: int) -> Rule:
 
 
 def one_of(*types: pa.DataType, result: pa.DataType) -> Rule:
-    """Make a rule for one argument, of one of these types; NULL is taken as the first."""
+    """Make a rule for one argument, of one of these types; NULL counts as the first."""
 
     def rule(call: Call) -> Call:
         _count(call, 1, 1)

@@ -30,8 +30,8 @@ class FinalState(Scanning):
     """A `FinalState` gives the cells of a state as rows, when its input has ended.
 
     All ports merge. `saved_states.py` says what the rows are; `restored` is the port with those
-    that an earlier run has saved, if there is one. Where `as_of` is given, no merge is later than
-    it, and cells (merges in windows) that have ended by then are neither kept nor given.
+    that an earlier run has saved, if there is one. Where `as_of` is set, no merge is later than
+    it, and cells (merges in windows) that have ended by then are neither kept nor returned.
     """
 
     streams: tuple[Node, ...]

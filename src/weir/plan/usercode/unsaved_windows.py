@@ -1,7 +1,7 @@
 """Refuses state in live runs that no checkpoint can hold: a window of merged functions.
 
-A replay in one piece, or a local or offline run, needs no more of such cells than to have them in
-memory. A live run makes checkpoints, so it refuses them before anything runs.
+A replay in one piece, or a local or offline run, keeps such cells in memory only. A live run makes
+checkpoints, so it refuses them before anything runs.
 """
 
 from __future__ import annotations
