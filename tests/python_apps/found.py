@@ -217,6 +217,146 @@ def h0(e):
     getattr(app, 'emit')('o0', f0=1)
 app.serial()
 """),
+    ("an attribute whose `__getattr__` fails, in a branch that is not taken", "same", """
+class A:
+    def __getattr__(self, n): raise ValueError('no')
+a = A()
+@app.on(ea)
+def h0(e):
+    if e.n > 100: app.emit('o0', f0=a.abc)
+    app.emit('o0', f0=e.n)
+"""),
+    ("an attribute that `__getattr__` gives", "same", """
+class A:
+    def __getattr__(self, n): return len(n)
+a = A()
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=a.abc + e.n)
+"""),
+    ("an attribute that `__getattr__` draws at random", "refused", """
+import random
+class A:
+    def __getattr__(self, n): return random.random()
+a = A()
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=a.abc + e.n)
+"""),
+    ("an object whose `__getattribute__` answers everything", "same", """
+class A:
+    def __getattribute__(self, n): return 7
+a = A()
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=a.v + e.n)
+"""),
+    ("a property of a metaclass that fails", "same", """
+class M(type):
+    @property
+    def lim(cls): raise ValueError('x')
+class C(metaclass=M): pass
+@app.on(ea)
+def h0(e):
+    if e.n > 100: app.emit('o0', f0=C.lim)
+    app.emit('o0', f0=e.n)
+"""),
+    ("a class whose metaclass answers everything", "same", """
+class M(type):
+    def __getattribute__(cls, n): return 7
+class C(metaclass=M): pass
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=e.n + C.lim)
+"""),
+    ("a descriptor that fails, in a branch that is not taken", "same", """
+class D:
+    def __get__(self, obj, owner=None): raise ValueError('x')
+class C:
+    d = D()
+    n = 4
+c = C()
+@app.on(ea)
+def h0(e):
+    if e.n > 100: app.emit('o0', f0=C.d + c.d)
+    app.emit('o0', f0=e.n + c.n)
+"""),
+    ("an object whose `__class__` fails", "same", """
+class A:
+    @property
+    def __class__(self): raise ValueError('x')
+    v = 3
+a = A()
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=a.v + e.n)
+"""),
+    ("an object whose `__class__` is that of a state", "refused", """
+class A:
+    @property
+    def __class__(self): return type(s0)
+    def v(self, x):
+        s0.add('a', x)
+        return 3
+a = A()
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=a.v(1) + e.n)
+"""),
+    ("the value of a member of an enum", "same", """
+import enum
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=Color.RED.value + e.n if Color.BLUE is not Color.RED else 0)
+"""),
+    ("a parameter as the attribute of a class", "same", """
+p = app.param('p', 3)
+class C: lim = p
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=C.lim + e.n)
+"""),
+    ("a parameter as the attribute of an object", "same", """
+p = app.param('p', 3)
+class C:
+    def __init__(self): self.lim = p
+c = C()
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=c.lim + e.n)
+"""),
+    ("a parameter that looks like the function of a property", "same", """
+p = app.param('p', 3)
+class C:
+    func = p
+    fget = p
+c = C()
+@app.on(ea)
+def h0(e):
+    x = 0
+    for n in e.nums:
+        x += c.func + C.fget
+    app.emit('o0', f0=x)
+"""),
+    ("a property and a method of `super()`", "same", """
+class B:
+    k = 2
+    @property
+    def p(self): return 4
+    def m(self, x): return x + self.k
+    @classmethod
+    def c(cls, x): return x * cls.k
+class C(B):
+    k = 3
+    def m(self, x): return super().m(x) + super().p
+c = C()
+@app.on(ea)
+def h0(e):
+    app.emit('o0', f0=c.m(e.n) + C.c(e.n))
+"""),
 )  # fmt: skip
 """Each with its verdict."""
 

@@ -13,13 +13,11 @@ Contract
 from __future__ import annotations
 
 import ast
-import functools
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from weir.errors import ScriptError
 from weir.handlers.api.app import App
@@ -28,9 +26,16 @@ from weir.handlers.api.declared_types import misnamed
 from weir.handlers.api.parameters import AppParam, param_app
 from weir.handlers.reach.changed_copies import warn_of_changed_copies
 from weir.handlers.reach.forbidden_calls import ban_of, full_name, local_time
-from weir.handlers.reach.object_contents import inside, is_users
+from weir.handlers.reach.object_contents import class_module, inside, is_users
 from weir.handlers.reach.outside_changes import MUTATORS, check_changes
 from weir.handlers.reach.reachable_objects import handles_reached, reachable
+from weir.handlers.reach.static_attributes import (
+    DYNAMIC,
+    attribute,
+    is_iterator,
+    missing_in_module,
+    name_of,
+)
 from weir.handlers.reading.bindings import (
     Mention,
     assigned_names,
@@ -41,8 +46,6 @@ from weir.handlers.reading.bindings import (
 from weir.handlers.reading.local_imports import imports_in
 from weir.handlers.reading.sources import FunctionSource, SourceFile, source_of
 
-DYNAMIC = object()
-"""What a name stands for that analysis does not know: a local variable."""
 Resolve: TypeAlias = Callable[[str], object]
 
 _CHANGED_KINDS = (list, dict, set, bytearray)
@@ -112,13 +115,15 @@ class Reach:
     def of_thing(self, thing: object) -> Touched:
         """Return what an object's functions may touch, and the states that lie in it."""
         found = Touched()
+        inner: Any
         for inner in inside(thing):
-            if isinstance(inner, FunctionType) and is_users(inner):
+            own = type(inner)
+            if own is FunctionType and is_users(inner):
                 found.include(self.of_function(inner))
-            elif isinstance(inner, State):
+            elif issubclass(own, State):
                 found.reads.add(inner.name)
                 found.writes.add(inner.name)
-            elif isinstance(inner, AppParam):
+            elif issubclass(own, AppParam):
                 found.params.add(inner._weir_name)
         return found
 
@@ -152,9 +157,10 @@ class Reach:
         source = self.source(function)
         for thing in reachable(function):
             own = type(thing)
-            if issubclass(own, Iterator) or own.__module__ in _REMEMBER or own is ContextVar:
+            remembers = class_module(own) in _REMEMBER or issubclass(own, ContextVar)
+            if remembers or is_iterator(thing):
                 raise source.file.error(
-                    f"`{function.__name__}` reaches a `{own.__qualname__}` that lives outside of "
+                    f"`{function.__name__}` reaches a `{name_of(own)}` that lives outside of "
                     "it: what that gives depends on what ran before",
                     source.node,
                     "make it inside of the handler; what a handler remembers lies in states",
@@ -185,20 +191,6 @@ def resolver(function: FunctionType) -> Resolve:
         return function.__globals__.get(name, names.get(name, DYNAMIC))
 
     return resolve
-
-
-def attribute(thing: object, name: str) -> object:
-    """Return `thing.name` if it can be told without running code of the user's; else DYNAMIC."""
-    if isinstance(thing, App | State | AppParam):
-        return DYNAMIC
-    if isinstance(thing, ModuleType | type | super):
-        return getattr(thing, name, DYNAMIC)
-    if type(thing).__module__ == "builtins":
-        return DYNAMIC
-    found = inspect.getattr_static(thing, name, DYNAMIC)
-    if isinstance(found, property | functools.cached_property):
-        return DYNAMIC
-    return getattr(thing, name, DYNAMIC)
 
 
 class _Mentioned:
@@ -266,22 +258,22 @@ class _Mentioned:
         return self._error(message, node, "what a handler remembers lies in states: app.state(…)")
 
     def _mention(self, mention: Mention) -> None:
-        thing = self._resolve(mention.name)
+        thing: Any = self._resolve(mention.name)
         rest = mention.attributes
         written = mention.name
-        while rest and not isinstance(thing, App | State | AppParam) and thing is not DYNAMIC:
+        while rest and not issubclass(type(thing), App | State | AppParam) and thing is not DYNAMIC:
             self._check_ban(thing, written, mention)
             inner = attribute(thing, rest[0])
             if inner is DYNAMIC:
-                if isinstance(thing, ModuleType):
-                    message = f"the module `{thing.__name__}` has no `{rest[0]}`"
-                    raise self._error(message, mention.node)
+                if type(thing) is ModuleType:
+                    message, hint = missing_in_module(thing, rest[0])
+                    raise self._error(message, mention.node, hint)
                 break
             thing, written, rest = inner, f"{written}.{rest[0]}", rest[1:]
-        if isinstance(thing, AppParam) and rest and rest[0] == "value":
+        if issubclass(type(thing), AppParam) and rest and rest[0] == "value":
             message = f"`{written}.value`: in a handler, a parameter is its plain value"
             raise self._error(message, mention.node, f"write `{written}`")
-        if isinstance(thing, State) and not rest and mention.node in self._containers:
+        if issubclass(type(thing), State) and not rest and mention.node in self._containers:
             message = f"the state `{written}` {self._containers[mention.node]}"
             hint = (
                 f"{written}.get(key) reads a cell; {written}.add(key, x), .set(key, x), … change it"
@@ -310,7 +302,7 @@ class _Mentioned:
 
     def _check_change(self, thing: object, rest: tuple[str, ...], mention: Mention) -> None:
         """Refuse a change of what is no variable of the function."""
-        if isinstance(thing, Iterator):
+        if is_iterator(thing):
             raise self._error(
                 f"`{mention.name}` is an iterator, which lives outside of the handler: what it "
                 "gives depends on what ran before",
@@ -319,7 +311,7 @@ class _Mentioned:
             )
         by_method = (
             mention.call is not None and len(rest) == 1 and rest[0] in MUTATORS
-            and isinstance(thing, _CHANGED_KINDS)
+            and issubclass(type(thing), _CHANGED_KINDS)
         )  # fmt: skip
         if mention.stored or by_method:
             what = ".".join((mention.name, *mention.attributes[: -1 if by_method else None]))
@@ -331,30 +323,31 @@ class _Mentioned:
 
     # --- what is touched ------------------------------------------------------------------
 
-    def _touch(self, thing: object, rest: tuple[str, ...], mention: Mention) -> None:
-        match thing:
-            case State():
-                self._state(thing, rest, mention)
-            case App():
-                self._of_app(thing, rest, mention)
-            case AppParam():
-                self._check_app(param_app(thing), f"the parameter `{mention.name}`", mention)
-                self._found.params.add(thing._weir_name)
-            case _:
-                for inner in inside(thing):
-                    self._inner(inner, mention)
-                for inner in inside(thing, libraries=False):
-                    self._check_held(inner, mention)
-
-    def _inner(self, thing: object, mention: Mention) -> None:
-        """Note what lies in a function, a class, a tuple or an object that is mentioned."""
-        if isinstance(thing, State):
-            self._state(thing, (), mention)
-        elif isinstance(thing, App):
-            self._found.emits.update(thing.emit_declarations)
-        elif isinstance(thing, AppParam):
+    def _touch(self, thing: Any, rest: tuple[str, ...], mention: Mention) -> None:
+        own = type(thing)
+        if issubclass(own, State):
+            self._state(thing, rest, mention)
+        elif issubclass(own, App):
+            self._of_app(thing, rest, mention)
+        elif issubclass(own, AppParam):
+            self._check_app(param_app(thing), f"the parameter `{mention.name}`", mention)
             self._found.params.add(thing._weir_name)
-        elif isinstance(thing, FunctionType) and is_users(thing):
+        else:
+            for inner in inside(thing):
+                self._inner(inner, mention)
+            for inner in inside(thing, libraries=False):
+                self._check_held(inner, mention)
+
+    def _inner(self, thing: Any, mention: Mention) -> None:
+        """Note what lies in a function, a class, a tuple or an object that is mentioned."""
+        own = type(thing)
+        if issubclass(own, State):
+            self._state(thing, (), mention)
+        elif issubclass(own, App):
+            self._found.emits.update(thing.emit_declarations)
+        elif issubclass(own, AppParam):
+            self._found.params.add(thing._weir_name)
+        elif own is FunctionType and is_users(thing):
             self._found.calls.setdefault(thing, mention.node)
 
     def _state(self, state: State, rest: tuple[str, ...], mention: Mention) -> None:

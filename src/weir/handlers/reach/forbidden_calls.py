@@ -7,9 +7,12 @@ A rule is the full name of a function, or a prefix of such names; the first that
 from __future__ import annotations
 
 import ast
-import inspect
 from dataclasses import dataclass
-from types import ModuleType
+from types import BuiltinFunctionType, MethodType, MethodWrapperType, ModuleType
+from typing import Any
+
+from weir.handlers.reach.object_contents import class_module, instance_dict, is_users_class
+from weir.handlers.reach.static_attributes import hides_its_class, name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ _ADDRESS = Ban("differs between processes", "use a key of the event, or hashlib"
 _ZONE = Ban("takes the time zone of the machine", "say one: fromtimestamp(t, tz=datetime.UTC)")
 _LATER = Ban("runs code at a time that no replay repeats", "write it in one thread")
 
+_BOUND = (BuiltinFunctionType, MethodType, MethodWrapperType)
 _ALLOWED = ("random.Random", "uuid.uuid3", "uuid.uuid5", "uuid.UUID", "os.path.", "logging.INFO")
 _BANS: tuple[tuple[str, Ban], ...] = (
     *((f"time.{n}", _CLOCK) for n in ("time", "time_ns", "monotonic", "perf_counter",
@@ -79,34 +83,44 @@ def _is_one(name: str, rules: tuple[str, ...]) -> bool:
     return any(name == r or (r.endswith(".") and name.startswith(r)) for r in rules)
 
 
-def full_name(thing: object) -> str | None:
+def full_name(thing: Any) -> str | None:
     """Return where a function or a class is from, as in `datetime.datetime.now`.
 
     >>> import datetime, random
     >>> full_name(datetime.datetime.now), full_name(random.random), full_name(3)
     ('datetime.datetime.now', 'random.Random.random', None)
     """
-    if isinstance(thing, ModuleType):
+    own = type(thing)
+    if issubclass(own, ModuleType):
         return None  # to name a module is no harm
-    name = getattr(thing, "__qualname__", None) if callable(thing) else None
+    if issubclass(own, type):
+        return class_name(thing)
+    if not callable(thing) or is_users_class(own) or hides_its_class(thing):
+        return _odd_name(thing)
+    name = getattr(thing, "__qualname__", None)
     if not isinstance(name, str):
         return _odd_name(thing)
     owner = getattr(thing, "__self__", None)
-    if inspect.isbuiltin(thing) or inspect.ismethod(thing):
-        if isinstance(owner, type):
-            return f"{owner.__module__}.{owner.__qualname__}.{thing.__name__}"
-        if owner is not None and not isinstance(owner, ModuleType):
-            return f"{type(owner).__module__}.{type(owner).__qualname__}.{thing.__name__}"
-    module = getattr(thing, "__module__", None) or getattr(owner, "__name__", None)
+    if own in _BOUND:
+        if issubclass(type(owner), type):
+            return f"{class_name(owner)}.{thing.__name__}"
+        if owner is not None and not issubclass(type(owner), ModuleType):
+            return f"{class_name(type(owner))}.{thing.__name__}"
+    module = getattr(thing, "__module__", None) or instance_dict(owner).get("__name__")
     return f"{module}.{name}" if isinstance(module, str) else None
+
+
+def class_name(cls: Any) -> str:
+    """Return the full name of a class; its metaclass is not asked."""
+    return f"{class_module(cls)}.{name_of(cls)}"
 
 
 def _odd_name(thing: object) -> str | None:
     """Return the name of objects that are no functions and yet act: `os.environ`, a generator of
     numpy."""
-    kind = type(thing)
-    if kind.__module__ == "os" and kind.__qualname__ == "_Environ":
+    name = class_name(type(thing))
+    if name == "os._Environ":
         return "os.environ"
-    if kind.__module__.startswith("numpy.random"):
+    if name.startswith("numpy.random"):
         return "numpy.random.Generator"
     return None

@@ -7,18 +7,17 @@ A value is data, or one of these things (`Held.things`), or has them inside, how
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import BuiltinMethodType, FunctionType, MethodType
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from weir.handlers.api.app import App
 from weir.handlers.api.declarations import State
 from weir.handlers.api.parameters import AppParam
-from weir.handlers.reach.code_reach import DYNAMIC, Resolve, attribute
+from weir.handlers.reach.code_reach import Resolve
 from weir.handlers.reach.object_contents import contained, inside, is_plain_container, is_users
+from weir.handlers.reach.static_attributes import DYNAMIC, attribute, getter_of, static_attribute
 from weir.handlers.reading.bindings import Scoped
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), AppParam, App)
@@ -114,19 +113,20 @@ def held_of(thing: object) -> Held:
     return Held(_itself(thing), frozenset(parts))
 
 
-def _itself(thing: object) -> frozenset[Holdable]:
-    if thing is DYNAMIC or isinstance(thing, _PLAIN) or is_plain_container(thing):
+def _itself(thing: Any) -> frozenset[Holdable]:
+    own = type(thing)
+    if thing is DYNAMIC or issubclass(own, _PLAIN) or is_plain_container(thing):
         return _NONE
-    if isinstance(thing, State) or (isinstance(thing, FunctionType) and is_users(thing)):
+    if issubclass(own, State) or (own is FunctionType and is_users(thing)):
         return frozenset((thing,))
-    if isinstance(thing, MethodType) and isinstance(thing.__self__, State):
+    if own is MethodType and issubclass(type(thing.__self__), State):
         return frozenset((StateMethod(thing.__self__, thing.__name__),))
     return frozenset((ProgramObject(id(thing), thing),))
 
 
 def parts_of(thing: object) -> Held:
     """Return what lies in an object whose attributes cannot be told."""
-    parts = (held_of(i) for i in inside(thing) if isinstance(i, State | FunctionType))
+    parts = (held_of(i) for i in inside(thing) if issubclass(type(i), State | FunctionType))
     return made_of(*parts).taken_out()
 
 
@@ -140,17 +140,13 @@ def has_field(held: Held, name: str) -> bool:
     """Tell whether a name stands for one part of a value, as of a named tuple."""
     objects = [thing.thing for thing in held.things if isinstance(thing, ProgramObject)]
     found = [attribute(thing, name) for thing in objects]
-    return bool(found) and not any(f is DYNAMIC or isinstance(f, BuiltinMethodType) for f in found)
+    return bool(found) and not any(f is DYNAMIC or type(f) is BuiltinMethodType for f in found)
 
 
 def property_of(thing: object, name: str) -> FunctionType | None:
-    """Return the user's function behind a property of an object."""
-    found = inspect.getattr_static(thing, name, None)
-    if isinstance(found, functools.cached_property):
-        function: object = found.func
-    else:
-        function = found.fget if isinstance(found, property) else None
-    return function if isinstance(function, FunctionType) and is_users(function) else None
+    """Return the user's function that a property of an object calls."""
+    function = getter_of(static_attribute(thing, name))
+    return function if type(function) is FunctionType and is_users(function) else None
 
 
 def is_foreign(function: FunctionType) -> bool:

@@ -16,7 +16,15 @@ import sysconfig
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from types import FunctionType, MappingProxyType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
 
 import weir
 from weir.errors import PlanError
@@ -33,6 +41,11 @@ _CONTAINERS = (tuple, list, set, frozenset, deque)
 _PLAIN_CONTAINERS = frozenset((dict, MappingProxyType, *_CONTAINERS))
 _ENDS = (ModuleType, EventType, State, AppParam, *_DATA)
 
+# What a class has, asked of `type` itself: a metaclass may answer for its classes.
+class_mro: Any = type.__dict__["__mro__"].__get__
+class_dict: Any = type.__dict__["__dict__"].__get__
+class_module: Any = type.__dict__["__module__"].__get__
+
 
 def is_users(function: FunctionType) -> bool:
     """Tell whether a function is the user's own, and no library's."""
@@ -47,8 +60,23 @@ def _is_users_file(path: str) -> bool:
 
 def is_users_module(module: ModuleType) -> bool:
     """Tell whether a module is the user's own, and no library's."""
-    path = getattr(module, "__file__", None)
-    return module.__name__ == "__main__" or (isinstance(path, str) and _is_users_file(path))
+    held = instance_dict(module)
+    path = held.get("__file__")
+    is_main = held.get("__name__") == "__main__"
+    return is_main or (isinstance(path, str) and _is_users_file(path))
+
+
+def instance_dict(thing: object) -> dict[str, Any]:
+    """Return the dict that holds an object's attributes; an empty one if it has none."""
+    for kind in class_mro(type(thing)):
+        member = class_dict(kind).get("__dict__")
+        if type(member) is GetSetDescriptorType or type(member) is MemberDescriptorType:
+            try:
+                held = member.__get__(thing)
+            except AttributeError:
+                return {}
+            return held if type(held) is dict else {}
+    return {}
 
 
 def contained(thing: object) -> list[object] | None:
@@ -85,42 +113,40 @@ def inside(thing: object, *, libraries: bool = True) -> Iterator[object]:
             waiting += reversed([p for p in _parts(one, libraries) if type(p) not in _DATA])
 
 
-def _parts(thing: object, libraries: bool) -> list[object]:
+def _parts(thing: Any, libraries: bool) -> list[object]:
     if is_plain_container(thing):
         return contained(thing) or []
-    if isinstance(thing, _ENDS):
+    own = type(thing)  # `isinstance` would ask the object, which may say what it stands for
+    if issubclass(own, _ENDS):
         return []
-    if isinstance(thing, App):
+    if issubclass(own, App):
         return list(thing.states.values())
-    if isinstance(thing, MethodType):
+    if issubclass(own, MethodType):
         return [thing.__func__, thing.__self__]
-    if isinstance(thing, functools.partial):
+    if issubclass(own, functools.partial):
         return [thing.func, *thing.args, *thing.keywords.values()]
-    if isinstance(thing, ScalarFunction):
+    if issubclass(own, ScalarFunction):
         return [thing.function]
-    if isinstance(thing, type):
+    if issubclass(own, type):
         return _members(thing)
-    held = _attributes(thing)
+    held = attributes_of(thing)
     if "__wrapped__" in held:
         return [held["__wrapped__"]]
-    if isinstance(thing, FunctionType):
+    if own is FunctionType:
         return []
     parts = contained(thing) or []
-    if is_users_class(type(thing)):
-        return [*parts, *held.values(), type(thing)]
+    if is_users_class(own):
+        return [*parts, *held.values(), own]
     return [*parts, *held.values()] if libraries else parts
 
 
-def _attributes(thing: object) -> dict[str, object]:
+def attributes_of(thing: object) -> dict[str, object]:
     """Return what an object has in its `__dict__`, and if its class is the user's in its slots."""
-    try:
-        found = dict(object.__getattribute__(thing, "__dict__"))
-    except AttributeError:
-        found = {}
+    found = dict(instance_dict(thing))
     if is_users_class(type(thing)):
-        for kind in type(thing).__mro__:
-            for name, member in vars(kind).items():
-                if isinstance(member, MemberDescriptorType):
+        for kind in class_mro(type(thing)):
+            for name, member in class_dict(kind).items():
+                if type(member) is MemberDescriptorType:
                     try:
                         found[name] = member.__get__(thing)
                     except AttributeError:  # nothing was assigned yet
@@ -130,10 +156,11 @@ def _attributes(thing: object) -> dict[str, object]:
 
 def is_users_class(kind: type) -> bool:
     """Tell whether a class is the user's own, and no library's."""
-    module = sys.modules.get(kind.__module__)
-    if module is None or kind.__module__ == "__main__":
+    name = class_module(kind)
+    module = sys.modules.get(name) if type(name) is str else None
+    if module is None or name == "__main__":
         return True  # of a file that was loaded, or of a notebook
-    path = getattr(module, "__file__", None)
+    path = instance_dict(module).get("__file__")
     return isinstance(path, str) and _is_users_file(path)
 
 
@@ -141,18 +168,18 @@ def _members(kind: type) -> list[object]:
     """Return what a class gives to its objects, as far as it is the user's: functions that have a
     source, those of properties too, and values."""
     found: list[object] = []
-    for base in filter(is_users_class, kind.__mro__):
-        for name, part in vars(base).items():
-            match part:
-                case staticmethod() | classmethod():
-                    found.append(part.__func__)
-                case property():
-                    found += (part.fget, part.fset, part.fdel)
-                case functools.cached_property():
-                    found.append(part.func)
-                case _ if isinstance(part, FunctionType) or not name.startswith("__"):
-                    found.append(part)
-    return [part for part in found if not isinstance(part, FunctionType) or _is_read(part)]
+    for base in filter(is_users_class, class_mro(kind)):
+        for name, part in class_dict(base).items():
+            own = type(part)
+            if issubclass(own, staticmethod | classmethod):
+                found.append(part.__func__)
+            elif issubclass(own, property):
+                found += (part.fget, part.fset, part.fdel)
+            elif issubclass(own, functools.cached_property):
+                found.append(part.func)
+            elif own is FunctionType or not name.startswith("__"):
+                found.append(part)
+    return [part for part in found if type(part) is not FunctionType or _is_read(part)]
 
 
 def _is_read(function: FunctionType) -> bool:

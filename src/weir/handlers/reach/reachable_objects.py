@@ -36,7 +36,14 @@ import numpy as np
 
 from weir.handlers.api.declarations import EventType, State
 from weir.handlers.api.parameters import AppParam
-from weir.handlers.reach.object_contents import is_users, is_users_class, is_users_module
+from weir.handlers.reach.object_contents import (
+    class_dict,
+    class_mro,
+    instance_dict,
+    is_users,
+    is_users_class,
+    is_users_module,
+)
 from weir.plan.usercode.functions import AggregateFunction, OperatorFunction, ScalarFunction
 
 if TYPE_CHECKING:
@@ -70,7 +77,7 @@ def holders(*roots: object) -> Iterator[object]:
             parts += [cell for cell in thing.__closure__ or () if _content(cell)]
             parts.append(thing.__kwdefaults__)
         elif type(thing) is not ModuleType:
-            parts.append(getattr(thing, "__dict__", None))
+            parts.append(instance_dict(thing) or None)
         for part in parts:
             if part is not None and id(part) not in seen:
                 seen.add(id(part))
@@ -83,10 +90,11 @@ def handles_reached(*roots: object) -> tuple[frozenset[str], bool]:
 
     states = set()
     has_app = False
+    thing: Any
     for thing in reachable(*roots):
-        if isinstance(thing, State):
+        if issubclass(type(thing), State):
             states.add(thing.name)
-        has_app = has_app or isinstance(thing, App)
+        has_app = has_app or issubclass(type(thing), App)
     return frozenset(states), has_app
 
 
@@ -127,7 +135,7 @@ class _ObjectWalk:
             return self._of_function(thing)
         if own is MethodType:
             return [thing.__func__, thing.__self__]
-        if own is functools.partial:
+        if issubclass(own, functools.partial):
             return [thing.func, thing.args, thing.keywords, thing.__dict__]
         if own in (staticmethod, classmethod):
             return [thing.__func__]
@@ -154,8 +162,8 @@ class _ObjectWalk:
     def _of_class(self, cls: type) -> list[object]:
         if not is_users_class(cls):
             return []
-        self._names |= vars(cls).keys()
-        return [*vars(cls).values(), *cls.__bases__]
+        self._names |= class_dict(cls).keys()
+        return [*class_dict(cls).values(), *class_mro(cls)[1:]]
 
 
 def named_globals(function: FunctionType) -> list[tuple[str, object]]:
@@ -204,14 +212,11 @@ def _elements(thing: Any) -> list[object]:
 
 def _attributes(thing: Any) -> list[object]:
     """Return what an object has in its `__dict__` and its slots."""
-    try:
-        parts = list(object.__getattribute__(thing, "__dict__").values())
-    except AttributeError:
-        parts = []
-    for kind in type(thing).__mro__:
+    parts = list(instance_dict(thing).values())
+    for kind in class_mro(type(thing)):
         if is_users_class(kind):
-            for member in vars(kind).values():
-                if isinstance(member, MemberDescriptorType):
+            for member in class_dict(kind).values():
+                if type(member) is MemberDescriptorType:
                     try:
                         parts.append(member.__get__(thing))
                     except AttributeError:  # nothing was assigned yet

@@ -395,7 +395,7 @@ class _UseWalk:
                 touched = self._reach.of_thing(of)
                 self.reads |= touched.reads
                 self.writes |= touched.writes
-                own = (i for i in inside(of) if isinstance(i, FunctionType))
+                own = (i for i in inside(of) if type(i) is FunctionType)
                 if of is getattr or not all(map(is_foreign, own)):
                     self._use_all(given.all())
                 return self._handed_over(place, given, node)
@@ -407,7 +407,7 @@ class _UseWalk:
         results: list[Held] = []
         for thing in held.things - self._handed:
             if not isinstance(thing, State) and (
-                not isinstance(thing, ProgramObject) or isinstance(thing.thing, _BOUND)
+                not isinstance(thing, ProgramObject) or issubclass(type(thing.thing), _BOUND)
             ):
                 self._handed.add(thing)
                 results.append(self._call_thing(place, thing, GivenValues(spread=held), node))

@@ -15,8 +15,9 @@ from types import FunctionType, MethodType
 
 from weir.handlers.api.app import App
 from weir.handlers.api.declarations import State
-from weir.handlers.reach.code_reach import DYNAMIC, attribute, resolver
+from weir.handlers.reach.code_reach import resolver
 from weir.handlers.reach.object_contents import is_users
+from weir.handlers.reach.static_attributes import DYNAMIC, HiddenObject, attribute, name_of
 from weir.handlers.reading import state_calls
 from weir.handlers.reading.arguments import (
     CallArguments,
@@ -75,7 +76,7 @@ def _super(run: Execution, frame: Frame, node: ast.Call) -> Symbol:
     cls = frame.resolve("__class__")
     if isinstance(definition, ast.FunctionDef) and isinstance(cls, type) and definition.args.args:
         first = frame.variables.get(definition.args.args[0].arg)
-        if isinstance(first, Known):
+        if isinstance(first, Known) and not isinstance(first.thing, HiddenObject):
             return Known(super(cls, first.thing))
     raise NotListed("`super()` of an object that is not known", node)
 
@@ -147,7 +148,7 @@ def _apply(
 
 def _name(callee: Symbol) -> str:
     if isinstance(callee, Known):
-        return str(getattr(callee.thing, "__qualname__", type(callee.thing).__name__))
+        return name_of(callee.thing)
     return "what is called here"
 
 
@@ -266,7 +267,7 @@ def _has_closure(symbol: Symbol, home: Frame) -> bool:
 def check_refused(run: Execution, frame: Frame, thing: object, node: ast.AST) -> None:
     """Refuse to hand a thing to code that is not read if it could touch states by it."""
     if run.touches_thing(thing):
-        name = getattr(thing, "__qualname__", type(thing).__name__)
+        name = name_of(thing)
         raise HandleLost(
             f"`{name}` leads to states or the app, and is used by code that is not read",
             node,

@@ -20,7 +20,7 @@ from weir.events.types import DOUBLE
 from weir.handlers.api.app import App
 from weir.handlers.api.declarations import State
 from weir.handlers.api.parameters import AppParam
-from weir.handlers.reach.code_reach import DYNAMIC, attribute
+from weir.handlers.reach.static_attributes import DYNAMIC, attribute, missing_in_module
 from weir.handlers.reading import comprehensions
 from weir.handlers.reading.bindings import written_defaults
 from weir.handlers.reading.execution import Execution, NotListed, shown
@@ -163,9 +163,9 @@ def _attribute(
             part = attribute(thing, name)
             if part is not DYNAMIC:
                 return known(part, node.lineno, run.params)
-            if isinstance(thing, ModuleType):
-                message = f"the module `{thing.__name__}` has no `{name}`"
-                raise frame.file.error(message, node)
+            if type(thing) is ModuleType:
+                message, hint = missing_in_module(thing, name)
+                raise frame.file.error(message, node, hint)
             raise NotListed(f"`{shown(node)}` runs code of a property", node)
     tree = run.data(frame, base, of)
     dtype = run.static_type(tree)

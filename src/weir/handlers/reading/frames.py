@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from weir.handlers.reach.code_reach import DYNAMIC, Resolve
+from weir.handlers.reach.code_reach import Resolve
+from weir.handlers.reach.static_attributes import DYNAMIC
 from weir.handlers.reading.sources import SourceFile
 from weir.handlers.reading.symbols import Known, Symbol, Unusable, WrittenOut, as_tree, op
 from weir.handlers.trees.values import Const, Op, Tree

@@ -13,7 +13,6 @@ Rules
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Iterable, Sequence
 from types import FunctionType, MethodType
 
@@ -23,6 +22,7 @@ from weir.handlers.api.app import App
 from weir.handlers.api.declarations import State
 from weir.handlers.reach.code_reach import resolver
 from weir.handlers.reach.object_contents import is_users
+from weir.handlers.reach.static_attributes import DYNAMIC, attribute, getter_of, static_attribute
 from weir.handlers.reading.arguments import CallArguments, bound_arguments, default_values
 from weir.handlers.reading.bindings import argument_names, assigned_names, bound_names
 from weir.handlers.reading.calls import call_method, check_refused
@@ -135,8 +135,7 @@ def escape(run: Execution, frame: Frame, symbol: Symbol, node: ast.AST) -> None:
 
 def _property(run: Execution, frame: Frame, thing: object, node: ast.Attribute, why: str) -> Symbol:
     """Visit an attribute of an object that runs code: that of a property."""
-    found = inspect.getattr_static(thing, node.attr, None)
-    getter = getattr(found, "fget", None) or getattr(found, "func", None)
+    getter = getter_of(static_attribute(thing, node.attr))
     if isinstance(getter, FunctionType) and is_users(getter) and run.touches_thing(getter):
         with run.repeated():
             _visit_function(run, frame, getter, [Known(thing)], node)
@@ -162,8 +161,8 @@ def _call(run: Execution, frame: Frame, node: ast.Call, why: str) -> Symbol:
                 return _call_any(run, frame, methods, node, why)
         callee: Symbol = BoundMethod(base, node.func.attr)
         if isinstance(base, Known):
-            part = inspect.getattr_static(base.thing, node.func.attr, None)
-            callee = Known(getattr(base.thing, node.func.attr)) if callable(part) else base
+            part = attribute(base.thing, node.func.attr)
+            callee = base if part is DYNAMIC or not callable(part) else Known(part)
         else:
             escape(run, frame, base, node.func)
     else:
@@ -250,7 +249,7 @@ def _visit_callee(
     """Visit what is called; tell whether it took the arguments as they are."""
     function = callee.thing if isinstance(callee, Known) else None
     if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
-        args, function = [Known(function.__self__), *args], function.__func__
+        args, function = [known(function.__self__, 0, run.params), *args], function.__func__
     if isinstance(function, FunctionType) and is_users(function):
         if not run.touches_thing(function) and not any(map(_is_handle, args)):
             return False

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weir.handlers.api.declarations import EventType, State
 from weir.handlers.api.parameters import AppParam
+from weir.handlers.reach.static_attributes import HiddenObject, hides_its_class
 from weir.handlers.trees.values import Const, Op, Tree
 from weir.plan.usercode.functions import ScalarFunction
 
@@ -101,6 +102,8 @@ def known(thing: object, line: int, params: Mapping[str, object]) -> Symbol:
     """Return the symbol of an object that a name of the program stands for."""
     from weir.handlers.api.app import App  # which knows nothing of analysis
 
+    if hides_its_class(thing):
+        return Known(HiddenObject(thing))
     if isinstance(thing, AppParam):
         value = params[thing._weir_name]
         return Unusable("any parameter") if value is ANY_VALUE else Const(value, line=line)

@@ -27,8 +27,17 @@ from weir.errors import RunError
 from weir.handlers.api.app import App
 from weir.handlers.api.declarations import EventType, State
 from weir.handlers.api.parameters import AppParam
-from weir.handlers.reach.object_contents import is_users, is_users_class
+from weir.handlers.reach.object_contents import (
+    attributes_of,
+    class_dict,
+    class_module,
+    class_mro,
+    instance_dict,
+    is_users,
+    is_users_class,
+)
 from weir.handlers.reach.reachable_objects import named_globals, reachable
+from weir.handlers.reach.static_attributes import hides_its_class, name_of
 
 LARGE = 100_000
 """Entries of a container from which on only its ends are compared."""
@@ -69,8 +78,9 @@ class KeptObjects:
 
 def _kept(*functions: object) -> Iterator[tuple[str, object]]:
     """Return what functions keep, each thing with words for it."""
+    thing: Any
     for thing in reachable(*functions):
-        if isinstance(thing, FunctionType):
+        if type(thing) is FunctionType:
             where = f"of `{thing.__qualname__}`"
             if is_users(thing):
                 for name, value in named_globals(thing):
@@ -91,10 +101,16 @@ def _kept(*functions: object) -> Iterator[tuple[str, object]]:
                         continue
                 for name, value in thing.__dict__.items():
                     yield f"the attribute `{name}` {where}", value
-        elif isinstance(thing, type) and is_users_class(thing) and not issubclass(thing, enum.Enum):
-            for name, value in vars(thing).items():
+        elif _is_looked_into(thing):
+            for name, value in class_dict(thing).items():
                 if not name.startswith("__"):
-                    yield f"the attribute `{name}` of the class `{thing.__qualname__}`", value
+                    yield f"the attribute `{name}` of the class `{name_of(thing)}`", value
+
+
+def _is_looked_into(thing: Any) -> bool:
+    """Tell whether a thing is a class of the user's whose attributes could be changed."""
+    is_class = issubclass(type(thing), type)
+    return is_class and is_users_class(thing) and not issubclass(thing, enum.Enum)
 
 
 def _fingerprint(value: object) -> bytes:
@@ -114,7 +130,7 @@ class _Kept(pickle.Pickler):
         kind = type(obj)
         if kind in _PLAIN or kind is functools.partial:  # which holds its arguments
             return None
-        if isinstance(obj, _OPAQUE) or kind.__module__ in ("weakref", "_weakref", "functools"):
+        if issubclass(kind, _OPAQUE) or class_module(kind) in ("weakref", "_weakref", "functools"):
             return id(obj)
         if kind in (dict, list, set, frozenset, tuple) and len(obj) > LARGE:
             return _ends(obj)
@@ -123,14 +139,16 @@ class _Kept(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         kind: Any = type(obj)
         cached = _cached_names(kind)
-        held = getattr(obj, "__dict__", None)
-        if cached and isinstance(held, dict):
+        held = instance_dict(obj)
+        if cached and held:
             kept = {name: value for name, value in held.items() if name not in cached}
             return _told, (id(kind), kept)
-        try:
-            return obj.__reduce_ex__(5)
-        except Exception:  # it cannot be pickled: a lock, a match, what the user's class says
-            return _told, (id(obj),)
+        if not hides_its_class(obj):
+            try:
+                return obj.__reduce_ex__(5)
+            except Exception:  # it cannot be pickled: a lock, a match, what the user's class says
+                pass
+        return _told, (id(obj), attributes_of(obj))
 
 
 _PLAIN = frozenset((int, float, str, bytes, bool, type(None)))
@@ -157,7 +175,7 @@ def _cached_names(kind: Any) -> frozenset[str]:
     """Return the names under which objects of a class keep what is computed once."""
     return frozenset(
         name
-        for base in kind.__mro__
-        for name, part in vars(base).items()
-        if isinstance(part, functools.cached_property)
+        for base in class_mro(kind)
+        for name, part in class_dict(base).items()
+        if issubclass(type(part), functools.cached_property)
     )

@@ -1,0 +1,210 @@
+"""The attributes of the program's objects, looked up without running code of the user's.
+
+Python looks an attribute up by calling what classes define: `__getattribute__`, `__getattr__`,
+properties and other descriptors, those of metaclasses too. Here the dicts of an object and of its
+classes are read instead, in Python's order. What only the user's code could say is DYNAMIC.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from enum import EnumMeta
+from types import (
+    FunctionType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+from weir.handlers.api.app import App
+from weir.handlers.api.declarations import State
+from weir.handlers.api.parameters import AppParam
+from weir.handlers.reach.object_contents import (
+    class_dict,
+    class_module,
+    class_mro,
+    instance_dict,
+    is_users_class,
+    is_users_module,
+)
+
+DYNAMIC = object()
+"""What analysis cannot say before the run: the value of a local variable, of a property."""
+
+_class_name: Any = class_dict(type)["__qualname__"].__get__
+_PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
+
+
+class HiddenObject:
+    """A `HiddenObject` holds an object of the user's that answers for itself what it is, so that
+    nobody asks it."""
+
+    def __init__(self, thing: object) -> None:
+        self.thing = thing
+
+
+_UNASKED = (App, State, AppParam, HiddenObject, *_PROXIES)
+
+
+def attribute(thing: object, name: str) -> object:
+    """Return `thing.name` if it can be told without running code of the user's; else DYNAMIC."""
+    own = type(thing)
+    if issubclass(own, _UNASKED):
+        return DYNAMIC
+    if own is ModuleType:
+        return _of_module(thing, name)
+    if issubclass(own, super):
+        return _of_super(thing, name)
+    if not _looks_up_plainly(own):
+        return DYNAMIC
+    if issubclass(own, type):
+        return _of_class(thing, name)
+    if class_module(own) == "builtins":
+        return DYNAMIC
+    base, found = _in_classes(class_mro(own), name)
+    if base is not None and _is_data_descriptor(found):
+        return _bound(base, found, thing, own)
+    held = instance_dict(thing).get(name, DYNAMIC)
+    if held is not DYNAMIC or base is None:
+        return held
+    return _bound(base, found, thing, own)
+
+
+def static_attribute(thing: object, name: str) -> object:
+    """Return what an object or its class has under a name, a property as itself; else DYNAMIC."""
+    own = type(thing)
+    if issubclass(own, HiddenObject):
+        return DYNAMIC
+    if issubclass(own, type):
+        _, found = _in_classes((*class_mro(thing), *class_mro(own)), name)
+        return found
+    base, found = _in_classes(class_mro(own), name)
+    if base is not None and _is_data_descriptor(found):
+        return found
+    return instance_dict(thing).get(name, found)
+
+
+def name_of(thing: object) -> str:
+    """Return how messages call a function, a class, or an object by its class."""
+    if isinstance(thing, HiddenObject):
+        return name_of(type(thing.thing))
+    if issubclass(type(thing), type):
+        return str(_class_name(thing))
+    name = attribute(thing, "__qualname__")
+    if type(thing) is FunctionType or type(thing) is MethodType:
+        name = thing.__qualname__
+    return name if isinstance(name, str) else name_of(type(thing))
+
+
+def is_iterator(thing: object) -> bool:
+    """Tell whether an object is an iterator, by its class."""
+    return _has(thing, "__iter__") and _has(thing, "__next__")
+
+
+def getter_of(found: Any) -> object:
+    """Return the function of a property; None for what is no property."""
+    if issubclass(type(found), property):
+        return class_dict(property)["fget"].__get__(found)
+    if issubclass(type(found), functools.cached_property):
+        return instance_dict(found).get("func")
+    return None
+
+
+def hides_its_class(thing: object) -> bool:
+    """Tell whether `isinstance` would run code of the user's to learn what an object is."""
+    own = type(thing)
+    base, _ = _in_classes(class_mro(own), "__class__")
+    return issubclass(own, _PROXIES) or base is not object or not _looks_up_plainly(own)
+
+
+def missing_in_module(module: object, name: str) -> tuple[str, str]:
+    """Return why a module has no such attribute before the run, and what to do."""
+    held = instance_dict(module)
+    shown = held.get("__name__")
+    if "__getattr__" in held:
+        why = f"`{name}` of the module `{shown}` is what its `__getattr__` gives at the time"
+        return why, f"give it a name outside of the handler: {name} = {shown}.{name}"
+    return f"the module `{shown}` has no `{name}`", ""
+
+
+def _of_module(module: Any, name: str) -> object:
+    held = instance_dict(module)
+    if name in held or is_users_module(module):
+        return held.get(name, DYNAMIC)
+    return getattr(module, name, DYNAMIC)  # which may import it: code of a library
+
+
+def _of_class(cls: Any, name: str) -> object:
+    meta = type(cls)
+    meta_base, meta_found = _in_classes(class_mro(meta), name)
+    if meta_base is not None and _is_data_descriptor(meta_found):
+        return _bound(meta_base, meta_found, cls, meta)
+    if issubclass(meta, EnumMeta):
+        members = class_dict(cls).get("_member_map_", {})
+        if name in members:
+            member: object = members[name]
+            return member
+    base, found = _in_classes(class_mro(cls), name)
+    if base is not None:
+        return _bound(base, found, None, cls)
+    return DYNAMIC if meta_base is None else _bound(meta_base, meta_found, cls, meta)
+
+
+def _of_super(thing: object, name: str) -> object:
+    start, of, kind = (
+        super.__dict__[part].__get__(thing)
+        for part in ("__thisclass__", "__self__", "__self_class__")
+    )
+    if kind is None:
+        return DYNAMIC
+    mro = class_mro(kind)
+    after = next(n for n, cls in enumerate(mro, 1) if cls is start)
+    base, found = _in_classes(mro[after:], name)
+    return DYNAMIC if base is None else _bound(base, found, None if of is kind else of, kind)
+
+
+def _looks_up_plainly(kind: type) -> bool:
+    """Tell whether objects of a class are asked for attributes in Python's own way first."""
+    _, found = _in_classes(class_mro(kind), "__getattribute__")
+    return type(found) is WrapperDescriptorType
+
+
+def _in_classes(classes: tuple[type, ...], name: str) -> tuple[type | None, object]:
+    """Return the first class that has a name, with what it has."""
+    for kind in classes:
+        held = class_dict(kind)
+        if name in held:
+            return kind, held[name]
+    return None, DYNAMIC
+
+
+def _has(thing: object, name: str) -> bool:
+    return _in_classes(class_mro(type(thing)), name)[0] is not None
+
+
+def _is_data_descriptor(found: object) -> bool:
+    return _has(found, "__get__") and (_has(found, "__set__") or _has(found, "__delete__"))
+
+
+def _bound(base: type, found: Any, thing: object, owner: object) -> object:
+    """Return what an attribute of a class gives to an object of it, or (None) to the class."""
+    kind = type(found)
+    _, getter = _in_classes(class_mro(kind), "__get__")
+    if getter is DYNAMIC:
+        return found
+    if issubclass(kind, property | functools.cached_property):
+        return found if thing is None and not is_users_class(kind) else DYNAMIC
+    if kind is FunctionType:
+        return found if thing is None else MethodType(found, thing)
+    if kind is classmethod and type(found.__func__) is not FunctionType:
+        return DYNAMIC
+    is_library = not is_users_class(base) and not is_users_class(kind)
+    is_partial = kind is functools.partialmethod and type(found.func) is FunctionType
+    if type(getter) is WrapperDescriptorType or is_partial or is_library:
+        try:
+            return kind.__get__(found, thing, owner)  # of CPython, or of a library
+        except Exception:  # nothing was assigned yet, or it is not for this object
+            return DYNAMIC
+    return DYNAMIC
