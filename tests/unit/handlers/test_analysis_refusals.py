@@ -22,7 +22,7 @@ from weir.handlers.trees.accesses import Analysed
 from weir.handlers.trees.printed_trees import printed_access
 
 HERE = """
-import time, random, uuid, datetime, os, secrets, logging, heapq
+import time, random, uuid, datetime, os, secrets, logging, heapq, threading, functools, decimal
 from datetime import datetime as dt
 CACHE, LOG, NAMES = {}, [], {"a", "b"}
 def jitter(): return random.random()
@@ -47,6 +47,15 @@ class Fast(Timer):
     def __init__(self, clock): self.clock = clock
 watch, timer, fast = Watch(), Fast(None), Fast(time.time)
 CLOCKS = [[[[[[[time.time]]]]]]]
+def numbers():
+    yield from range(100)
+following, own = numbers().__next__, threading.local()
+@functools.lru_cache
+def doubled(n): return n * 2
+class Basket:
+    @functools.cached_property
+    def items(self): return []
+basket = Basket()
 app.emits("told", "score DOUBLE")
 """
 BEFORE = f"""{HERE}
@@ -74,6 +83,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("app.emit('x', id=secrets.token_hex())", "`secrets.token_hex()` draws at random", "hash"),
     ("app.emit('x', id=id(e.s))", "`id()` differs between processes", "hashlib"),
     ("app.emit('x', id=hash(e.s))", "`hash()` differs between processes", "hashlib"),
+    ("app.emit('x', id=e.s.__hash__())", "`e.s.__hash__` differs between processes", "hashlib"),
     ("while True:\n    x = time.time()", "`time.time()` reads the clock", "e.vs"),
     # the order of sets
     ("for w in {'a', 'b'}:\n    sums.add(w, 1)", "`{'a', 'b'}` is a set: its order", "sorted(…)"),
@@ -85,6 +95,13 @@ WRONG: list[tuple[str, str, str]] = [
     ("global COUNT\nCOUNT = 1", "`global COUNT` changes what lives outside", "app.state(…)"),
     ("CACHE[e.a] = 1", "`CACHE` is changed, and lives outside", "app.state(…)"),
     ("LOG.append(e.a)", "`LOG` is changed, and lives outside", "app.state(…)"),
+    ("app.emit('x', n=following())", "reaches a `generator` that lives outside", "states"),
+    ("app.emit('x', n=own.n)", "reaches a `_local` that lives outside", "states"),
+    ("app.emit('x', n=doubled.cache_info().hits)", "tells what ran before", "app.state(…)"),
+    ("f = doubled\napp.emit('x', n=f.cache_info().hits)", "tells what ran before", "app.state(…)"),
+    ("decimal.getcontext().prec += 1", "`decimal.getcontext()` reaches a setting", "make a"),
+    ("decimal.setcontext(decimal.Context())", "`decimal.setcontext()` reaches a setting", "make a"),
+    ("basket.items.append(e.a)", "`basket.items` is changed, and lives outside", "app.state(…)"),
     # states are no dicts
     ("sums[e.a] += 1", "the state `sums` has no items", "sums.add(key, x)"),
     ("app.emit('x', n=sums[e.a])", "the state `sums` has no items", "sums.get(key)"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from threading import Lock
+from typing import Any, NoReturn
 
 import pytest
 
@@ -13,6 +14,7 @@ import weir
 from weir.errors import OperatorFailed, RunError
 from weir.handlers.api.app import App
 from weir.handlers.planning.app_compiler import compile_app
+from weir.handlers.runs.hidden_state import KeptObjects
 
 ROWS = [{"k": k, "j": (k + 1) % 3, "xs": [k], "ts": t} for t, k in enumerate([0, 1, 2, 0, 1, 0])]
 
@@ -136,3 +138,37 @@ def test_what_changes_outside_of_handlers_ends_the_run() -> None:
 
     with pytest.raises(RunError, match=r"changed the variable `hidden` .*, which lives outside"):
         emitted(app)
+
+
+def test_what_a_cached_property_keeps_is_compared() -> None:
+    class Basket:
+        @cached_property
+        def items(self) -> list[int]:
+            return []
+
+    basket = Basket()
+    kept = KeptObjects(lambda: basket.items)
+    basket.items.append(1)
+    kept.check()  # which may be how it was made
+    kept.check()
+    basket.items.append(2)
+    with pytest.raises(RunError, match=r"changed what `items` of a `.*Basket` keeps"):
+        kept.check()
+
+
+def test_what_cannot_be_pickled_is_compared_by_its_attributes() -> None:
+    class Locked:
+        __slots__ = ("lock", "n")
+
+        def __init__(self) -> None:
+            self.lock, self.n = Lock(), 0
+
+        def __reduce_ex__(self, protocol: object) -> NoReturn:
+            raise TypeError("it has a lock")
+
+    locked = Locked()
+    kept = KeptObjects(lambda: locked.n)
+    kept.check()
+    locked.n += 1
+    with pytest.raises(RunError, match="changed the variable `locked`"):
+        kept.check()

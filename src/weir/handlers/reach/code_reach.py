@@ -13,9 +13,11 @@ Contract
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from threading import local
 from types import FunctionType, ModuleType
 from typing import Any, TypeAlias
 
@@ -25,7 +27,7 @@ from weir.handlers.api.declarations import MERGES, State
 from weir.handlers.api.declared_types import misnamed
 from weir.handlers.api.parameters import AppParam, param_app
 from weir.handlers.reach.changed_copies import warn_of_changed_copies
-from weir.handlers.reach.forbidden_calls import ban_of, full_name, local_time
+from weir.handlers.reach.forbidden_calls import ban_of, banned_attribute, full_name, local_time
 from weir.handlers.reach.object_contents import class_module, inside, is_users
 from weir.handlers.reach.outside_changes import MUTATORS, check_changes
 from weir.handlers.reach.reachable_objects import handles_reached, reachable
@@ -35,6 +37,7 @@ from weir.handlers.reach.static_attributes import (
     is_iterator,
     missing_in_module,
     name_of,
+    static_attribute,
 )
 from weir.handlers.reading.bindings import (
     Mention,
@@ -157,7 +160,7 @@ class Reach:
         source = self.source(function)
         for thing in reachable(function):
             own = type(thing)
-            remembers = class_module(own) in _REMEMBER or issubclass(own, ContextVar)
+            remembers = class_module(own) in _REMEMBER or issubclass(own, ContextVar | local)
             if remembers or is_iterator(thing):
                 raise source.file.error(
                     f"`{function.__name__}` reaches a `{name_of(own)}` that lives outside of "
@@ -247,6 +250,9 @@ class _Mentioned:
 
     def _refuse_statements(self, root: ast.AST) -> None:
         for node in ast.walk(root):
+            ban = banned_attribute(node)
+            if ban is not None:
+                raise self._error(f"`{ast.unparse(node)[:40]}` {ban.why}", node, ban.hint)
             match node:
                 case ast.Global(names=names):
                     raise self._outside(f"global {', '.join(names)}", node)
@@ -313,8 +319,13 @@ class _Mentioned:
             mention.call is not None and len(rest) == 1 and rest[0] in MUTATORS
             and issubclass(type(thing), _CHANGED_KINDS)
         )  # fmt: skip
-        if mention.stored or by_method:
-            what = ".".join((mention.name, *mention.attributes[: -1 if by_method else None]))
+        in_cache = (
+            mention.call is not None and len(rest) == 2 and rest[1] in MUTATORS
+            and issubclass(type(static_attribute(thing, rest[0])), functools.cached_property)
+        )  # fmt: skip
+        if mention.stored or by_method or in_cache:
+            of_method = by_method or in_cache
+            what = ".".join((mention.name, *mention.attributes[: -1 if of_method else None]))
             raise self._error(
                 f"`{what}` is changed, and lives outside of the handler",
                 mention.node,

@@ -30,6 +30,11 @@ _READS = Ban("reads what may change between runs", "read it before the app, as a
 _CODE = Ban("runs code that analysis cannot see", "write the code itself")
 _ADDRESS = Ban("differs between processes", "use a key of the event, or hashlib")
 _ZONE = Ban("takes the time zone of the machine", "say one: fromtimestamp(t, tz=datetime.UTC)")
+_PRECISION = Ban(
+    "reaches a setting that all events of a process share",
+    "make a context in the handler: decimal.Context(prec=9).divide(a, b)",
+)
+_HISTORY = Ban("tells what ran before in the process", "count in a state: app.state(…)")
 _LATER = Ban("runs code at a time that no replay repeats", "write it in one thread")
 
 _BOUND = (BuiltinFunctionType, MethodType, MethodWrapperType)
@@ -52,6 +57,8 @@ _BANS: tuple[tuple[str, Ban], ...] = (
     ("pathlib.", _OUTSIDE), ("subprocess.", _OUTSIDE), ("socket.", _OUTSIDE),
     ("logging.", _OUTSIDE), ("shutil.", _OUTSIDE), ("tempfile.", _OUTSIDE), ("sys.", _OUTSIDE),
     ("urllib.request", _OUTSIDE), ("http.", _OUTSIDE), ("requests.", _OUTSIDE),
+    *((f"decimal.{n}", _PRECISION) for n in ("getcontext", "setcontext", "localcontext")),
+    ("functools._lru_cache_wrapper.cache_info", _HISTORY),
     ("threading.", _LATER), ("_thread.", _LATER), ("asyncio.", _LATER),
     ("multiprocessing.", _LATER), ("concurrent.", _LATER),
 )  # fmt: skip
@@ -68,6 +75,16 @@ def ban_of(thing: object, written: str) -> tuple[str, Ban] | None:
             return written, ban
         if name.startswith(f"{rule}."):
             return written, ban
+    return None
+
+
+def banned_attribute(node: ast.AST) -> Ban | None:
+    """Return why an attribute is refused, whatever it is of; None if it is not."""
+    match node:
+        case ast.Attribute(attr="__hash__"):
+            return _ADDRESS
+        case ast.Call(func=ast.Attribute(attr="cache_info")):
+            return _HISTORY
     return None
 
 

@@ -5,7 +5,7 @@ Rules
    defaults and its attributes; of a module that it reaches, the attributes that some reached code
    names.
 2. A container reaches its elements, an object its attributes and its class, a class its members and
-   bases, a bound method its object, a partial its function and arguments.
+   bases, a bound method (of C, too) its object, a partial its function and arguments.
 3. Modules and classes of libraries are not looked into; what their objects hold is.
 4. Handles (states, the app, event types, parameters) are reached and lead nowhere.
 5. Nothing of the user's is run: no property, no `__getattr__`, no `__iter__`.
@@ -28,6 +28,7 @@ from types import (
     MappingProxyType,
     MemberDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
 )
 from typing import TYPE_CHECKING, Any
@@ -124,9 +125,11 @@ class _ObjectWalk:
         from weir.handlers.api.app import App
 
         own = type(thing)  # `isinstance` would ask the object, which may say what it stands for
-        if issubclass(own, App | State | EventType | AppParam | np.ndarray | BuiltinFunctionType):
-            held = getattr(thing, "__self__", None) if own is BuiltinFunctionType else None
-            return [] if held is None or isinstance(held, ModuleType) else [held]
+        if issubclass(own, App | State | EventType | AppParam | np.ndarray):
+            return []
+        if own is BuiltinFunctionType or own is MethodWrapperType:  # as `[].append`, `it.__next__`
+            held = thing.__self__
+            return [] if held is None or issubclass(type(held), ModuleType) else [held]
         if own is ModuleType:
             if is_users_module(thing):
                 self._modules.append((thing, set()))

@@ -6,9 +6,11 @@ refused before the run (`code_reach.py`, `outside_changes.py`); the rest is foun
 handlers reach is written down before their first event, and compared now and then, and when a run
 ends.
 
-Not looked at: caches (`functools.lru_cache`, `cached_property`, those of enums and of
-`singledispatch`), whose contents follow from their arguments; what cannot be pickled; the middle of
-tables with more than `LARGE` entries.
+What a `cached_property` keeps may come up in the run, and stays as it is from the first look on.
+
+Not looked at: other caches (`functools.lru_cache`, those of enums and of `singledispatch`), whose
+contents follow from their arguments; objects of C that cannot be pickled; the middle of tables with
+more than `LARGE` entries.
 """
 
 from __future__ import annotations
@@ -63,48 +65,52 @@ class KeptObjects:
 
     def check(self) -> None:
         """Raise RunError if something has changed that is not the handlers' own."""
-        now = self._fingerprints()
-        for name, fingerprint in now.items():
-            if self._before.get(name, fingerprint) != fingerprint:
+        for (name, holder), fingerprint in self._fingerprints().items():
+            if self._before.setdefault((name, holder), fingerprint) != fingerprint:
                 raise RunError(
                     f"a handler has changed {name}, which lives outside of it: what comes after "
                     "would depend on partitions and restarts. What a handler remembers lies in "
                     "states: app.state(…)"
                 )
 
-    def _fingerprints(self) -> dict[str, bytes]:
-        return {name: _fingerprint(value) for name, value in _kept(*self._functions)}
+    def _fingerprints(self) -> dict[tuple[str, int], bytes]:
+        return {
+            (name, id(holder)): _fingerprint(value)
+            for holder in reachable(*self._functions)
+            for name, value in _kept(holder)
+        }
 
 
-def _kept(*functions: object) -> Iterator[tuple[str, object]]:
-    """Return what functions keep, each thing with words for it."""
-    thing: Any
-    for thing in reachable(*functions):
-        if type(thing) is FunctionType:
-            where = f"of `{thing.__qualname__}`"
-            if is_users(thing):
-                for name, value in named_globals(thing):
-                    yield f"the global `{name}`", value
-                for number, default in enumerate(thing.__defaults__ or ()):
-                    yield f"the default argument {number + 1} {where}", default
-                for name, default in (thing.__kwdefaults__ or {}).items():
-                    yield f"the default argument `{name}` {where}", default
-                for name, cell in zip(
-                    thing.__code__.co_freevars, thing.__closure__ or (), strict=True
-                ):
-                    try:
-                        yield (
-                            f"the variable `{name}` around `{thing.__qualname__}`",
-                            cell.cell_contents,
-                        )
-                    except ValueError:  # nothing was assigned yet
-                        continue
-                for name, value in thing.__dict__.items():
-                    yield f"the attribute `{name}` {where}", value
-        elif _is_looked_into(thing):
-            for name, value in class_dict(thing).items():
-                if not name.startswith("__"):
-                    yield f"the attribute `{name}` of the class `{name_of(thing)}`", value
+def _kept(thing: Any) -> Iterator[tuple[str, object]]:
+    """Return what a function, a class or an object keeps, each thing with words for it."""
+    if type(thing) is FunctionType:
+        where = f"of `{thing.__qualname__}`"
+        if is_users(thing):
+            for name, value in named_globals(thing):
+                yield f"the global `{name}`", value
+            for number, default in enumerate(thing.__defaults__ or ()):
+                yield f"the default argument {number + 1} {where}", default
+            for name, default in (thing.__kwdefaults__ or {}).items():
+                yield f"the default argument `{name}` {where}", default
+            for name, cell in zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True):
+                try:
+                    yield (
+                        f"the variable `{name}` around `{thing.__qualname__}`",
+                        cell.cell_contents,
+                    )
+                except ValueError:  # nothing was assigned yet
+                    continue
+            for name, value in thing.__dict__.items():
+                yield f"the attribute `{name}` {where}", value
+    elif _is_looked_into(thing):
+        for name, value in class_dict(thing).items():
+            if not name.startswith("__"):
+                yield f"the attribute `{name}` of the class `{name_of(thing)}`", value
+    else:
+        kind: Any = type(thing)
+        held = instance_dict(thing)
+        for name in _cached_names(kind) & held.keys():
+            yield f"what `{name}` of a `{name_of(kind)}` keeps", held[name]
 
 
 def _is_looked_into(thing: Any) -> bool:
@@ -139,15 +145,17 @@ class _Kept(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         kind: Any = type(obj)
         cached = _cached_names(kind)
-        held = instance_dict(obj)
-        if cached and held:
+        if cached:
+            held = attributes_of(obj)
             kept = {name: value for name, value in held.items() if name not in cached}
             return _told, (id(kind), kept)
         if not hides_its_class(obj):
             try:
-                return obj.__reduce_ex__(5)
+                parts = obj.__reduce_ex__(5)
             except Exception:  # it cannot be pickled: a lock, a match, what the user's class says
-                pass
+                parts = None
+            if type(parts) is tuple:
+                return parts
         return _told, (id(obj), attributes_of(obj))
 
 
