@@ -56,6 +56,7 @@ class Basket:
     @functools.cached_property
     def items(self): return []
 basket = Basket()
+def first(words: set[str]): return next(iter(words))
 app.emits("told", "score DOUBLE")
 """
 BEFORE = f"""{HERE}
@@ -91,6 +92,18 @@ WRONG: list[tuple[str, str, str]] = [
     ("ws = set(e.ys)\nfor w in ws:\n    sums.add(w, 1)", "`ws` is a set", "sorted(…)"),
     ("app.emit('x', v=list(set(e.ys) | NAMES))", "`set(e.ys) | NAMES` is a set", "sorted(…)"),
     ("app.emit('x', v=','.join({y for y in e.ys}))", "`{y for y in e.ys}` is a set", "sorted(…)"),
+    ("app.emit('x', v=min({'aa', e.s, 'q'}, key=len))", "`{'aa', e.s, 'q'}` is a set", "sorted(…)"),
+    ("app.emit('x', v=max(NAMES, key=len))", "`NAMES` is a set", "sorted(…)"),
+    ("app.emit('x', v=sorted({e.s, 'q'}, key=len)[0])", "`{e.s, 'q'}` is a set", "sorted(…)"),
+    ("a, *b = {e.s, 'q'}\nsums.add(a, 1)", "`{e.s, 'q'}` is a set", "sorted(…)"),
+    ("x, (a, b) = 1, {e.s, 'q'}\nsums.add(a, 1)", "`{e.s, 'q'}` is a set", "sorted(…)"),
+    ("app.emit('x', v=dict.fromkeys({e.s, 'q'}).popitem()[0])", "is a set", "sorted(…)"),
+    ("app.emit('x', v=f'{NAMES}')", "`NAMES` is a set", "sorted(…)"),
+    ("app.emit('x', v='%s' % NAMES)", "`NAMES` is a set", "sorted(…)"),
+    ("xs = []\nxs.extend(NAMES)\napp.emit('x', v=xs)", "`NAMES` is a set", "sorted(…)"),
+    ("app.emit('x', v=functools.reduce(max, NAMES))", "`NAMES` is a set", "sorted(…)"),
+    ("app.emit('x', v=first(NAMES))", "`words` is a set", "sorted(…)"),
+    ("for k in {e.s: 1}.keys() & {'a'}:\n    sums.add(k, 1)", "is a set", "sorted(…)"),
     # changes of what lives elsewhere
     ("global COUNT\nCOUNT = 1", "`global COUNT` changes what lives outside", "app.state(…)"),
     ("CACHE[e.a] = 1", "`CACHE` is changed, and lives outside", "app.state(…)"),
@@ -254,6 +267,22 @@ def test_what_fails_as_in_the_loop(body: str, error: str, why: str) -> None:
     failure = right_answer(case_of(emits, before=HERE))
     assert isinstance(failure, AppFailed) and error in str(failure)
     assert verdict_of(emits, before=HERE) == Verdict("same")
+
+
+def test_sets_without_an_order_are_used() -> None:
+    body = """
+names = NAMES | {e.s, 'q'}
+names.add('z')
+rest = names - {'q'} or set()
+n = len(rest) + sum({e.a, 3}) + functools.reduce(lambda k, x: k | {x}, e.xs, set()).__len__()
+words = ' '.join(sorted(rest, reverse=True)) + min(names) + max(rest, default='')
+longest = max(names, rest, key=len)
+a, b = names, {e.a}
+if e.s in a and rest <= names and any(b) and 'a' in names & NAMES:
+    app.emit('x', v=words, n=n + len(longest) + len(frozenset(b)))
+"""
+    before = f"{HERE}\napp.emits('x', 'v STRING, n BIGINT')"
+    assert verdict_of(body, before=before) == Verdict("same")
 
 
 def test_what_an_object_remembers_ends_the_run() -> None:

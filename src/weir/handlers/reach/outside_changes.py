@@ -1,15 +1,23 @@
 """Refuses default arguments that are changed in place, and orders that no replay repeats.
 
 A default argument is one object for all calls: what a function puts into it would stay for the next
-event. A set has no order that a second run would repeat, so nothing goes through one.
+event. A set has no order that a second run would repeat, so it is used where order does not matter:
+`in`, `len`, comparisons, operators and methods of sets, `sorted`, `min` and `max` without a key.
+
+A set is seen where it is made, by the names that it is assigned to, as a global, and as an argument
+whose annotation says so. What functions return and containers hold is not followed.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from weir.handlers.reach.forbidden_calls import full_name
+from weir.handlers.reach.static_attributes import DYNAMIC, attribute
 from weir.handlers.reading.bindings import bound_names
 from weir.handlers.reading.sources import FunctionSource
 
@@ -20,10 +28,20 @@ MUTATORS = frozenset((
 ))  # fmt: skip
 """The methods of Python's lists, dicts, sets and deques that change them."""
 
-_IN_ORDER = frozenset((
-    "list", "tuple", "iter", "next", "enumerate", "zip", "map", "filter", "reversed", "str",
-    "repr", "dict",
+_BY_ORDER = frozenset((
+    "builtins", "itertools", "collections", "_collections", "functools", "_functools", "heapq",
+    "_heapq", "numpy", "array", "json", "pprint",
 ))  # fmt: skip
+"""Modules whose functions go through what they are called with, but for these."""
+_WITHOUT_ORDER: tuple[object, ...] = (
+    len, any, all, sum, set, frozenset, bool, isinstance, type, getattr, hasattr, functools.partial,
+)  # fmt: skip
+_BY_KEY: tuple[object, ...] = (sorted, min, max)
+"""Without a key, the order of what they are called with does not matter."""
+_SHOWING_METHODS = frozenset(("__iter__", "__str__", "__repr__", "__format__", "__reduce__"))
+_TAKING_METHODS = frozenset(("join", "extend", "extendleft", "fromkeys"))
+"""Methods of others that go through their argument."""
+_VIEWS = frozenset(("keys", "items"))
 _SETS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
 
 
@@ -44,6 +62,7 @@ class _Check:
         self._source, self._resolve = source, resolve
         self._bound = bound_names(source.node)
         self._assigned = _assignments(source.node)
+        self._set_arguments = _set_arguments(source.node.args)
         self._mutable = _mutable_defaults(source.node.args)
 
     def check(self) -> None:
@@ -59,14 +78,8 @@ class _Check:
                     | ast.Subscript(value=value, ctx=ast.Store() | ast.Del())
                 ):
                     self._refuse_change(value, node)
-                case ast.For(iter=over) | ast.comprehension(iter=over) | ast.Starred(value=over):
-                    self._refuse_order(over)
-                case ast.Call(func=ast.Name(id=name), args=args) if name in _IN_ORDER:
-                    for arg in args:
-                        if self._resolve(name) is not None and name not in self._bound:
-                            self._refuse_order(arg)
-                case ast.Call(func=ast.Attribute(attr="join"), args=[arg]):
-                    self._refuse_order(arg)
+            for over in self._used_in_order(node):
+                self._refuse_order(over)
 
     # --- changes --------------------------------------------------------------------------
 
@@ -83,6 +96,55 @@ class _Check:
             )
 
     # --- orders ---------------------------------------------------------------------------
+
+    def _used_in_order(self, node: ast.AST) -> Iterable[ast.expr]:
+        """Return the values whose order a node shows, if they are sets."""
+        match node:
+            case ast.For(iter=over) | ast.AsyncFor(iter=over) | ast.comprehension(iter=over):
+                return [over]
+            case (
+                ast.Starred(value=over) | ast.YieldFrom(value=over) | ast.FormattedValue(value=over)
+            ):
+                return [over]
+            case ast.Attribute(value=over, attr=name) if name in _SHOWING_METHODS:
+                return [over]
+            case ast.BinOp(op=ast.Mod(), right=right):
+                return right.elts if isinstance(right, ast.Tuple) else [right]
+            case ast.Assign(targets=targets, value=value):
+                return [over for target in targets for over in _unpacked(target, value)]
+            case ast.Call(args=[_, *_]):
+                return self._taken_in_order(node)
+        return []
+
+    def _taken_in_order(self, call: ast.Call) -> Sequence[ast.expr]:
+        """Return the arguments that what is called goes through, one after another."""
+        callee = self._thing(call.func)
+        if any(callee is function for function in _WITHOUT_ORDER):
+            return []
+        if any(callee is function for function in _BY_KEY):
+            has_key = any(keyword.arg in ("key", None) for keyword in call.keywords)
+            return call.args if has_key and len(call.args) == 1 else []
+        if callee is next:
+            return call.args[:1]
+        if callee is functools.reduce:
+            return call.args[1:2]
+        if callee is DYNAMIC:
+            is_method = isinstance(call.func, ast.Attribute) and call.func.attr in _TAKING_METHODS
+            return call.args if is_method else []
+        if issubclass(type(callee), type) and issubclass(callee, BaseException):
+            return []
+        module = (full_name(callee) or "").partition(".")[0]
+        return call.args if module in _BY_ORDER else []
+
+    def _thing(self, node: ast.expr) -> Any:
+        """Return the object of the program that some code stands for; else DYNAMIC."""
+        match node:
+            case ast.Name(id=name) if name not in self._bound and name not in self._assigned:
+                return self._resolve(name)
+            case ast.Attribute(value=of, attr=name):
+                thing = self._thing(of)
+                return DYNAMIC if thing is DYNAMIC else attribute(thing, name)
+        return DYNAMIC
 
     def _refuse_order(self, over: ast.expr) -> None:
         if self._is_set(over):
@@ -103,15 +165,56 @@ class _Check:
             case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in _SETS:
                 return self._is_set(inner, depth + 1)
             case ast.BinOp(left=a, right=b, op=ast.BitOr() | ast.BitAnd() | ast.BitXor()):
-                return self._is_set(a, depth + 1) or self._is_set(b, depth + 1)
+                is_set = self._is_set(a, depth + 1) or self._is_set(b, depth + 1)
+                return is_set or _is_view(a) or _is_view(b)
             case ast.BinOp(left=a, op=ast.Sub()):
-                return self._is_set(a, depth + 1)
+                return self._is_set(a, depth + 1) or _is_view(a)
+            case ast.IfExp(body=a, orelse=b):
+                return self._is_set(a, depth + 1) or self._is_set(b, depth + 1)
+            case ast.BoolOp(values=either):
+                return any(self._is_set(v, depth + 1) for v in either)
+            case ast.NamedExpr(value=inner):
+                return self._is_set(inner, depth + 1)
             case ast.Name(id=name) if name in self._assigned:
                 values = self._assigned[name].values
                 return any(v is not None and self._is_set(v, depth + 1) for v in values)
-            case ast.Name(id=name) if name not in self._bound:
-                return isinstance(self._resolve(name), set | frozenset)
+            case ast.Name(id=name) if name in self._bound:
+                return name in self._set_arguments
+            case ast.Name() | ast.Attribute():
+                return issubclass(type(self._thing(value)), set | frozenset)
         return False
+
+
+def _is_view(value: ast.expr) -> bool:
+    """Tell whether a value is `d.keys()` or `d.items()`, which operators make sets of."""
+    match value:
+        case ast.Call(func=ast.Attribute(attr=name), args=[], keywords=[]):
+            return name in _VIEWS
+    return False
+
+
+def _unpacked(target: ast.expr, value: ast.expr) -> list[ast.expr]:
+    """Return the values that an assignment takes apart by their order."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        return []
+    if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
+        pairs = zip(target.elts, value.elts, strict=True)
+        return [over for one, part in pairs for over in _unpacked(one, part)]
+    return [value]
+
+
+def _set_arguments(arguments: ast.arguments) -> frozenset[str]:
+    """Return the arguments that are said to be sets."""
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    found = set()
+    for argument in every:
+        match argument.annotation:
+            case (
+                ast.Name(id="set" | "frozenset")
+                | ast.Subscript(value=ast.Name(id="set" | "frozenset"))
+            ):
+                found.add(argument.arg)
+    return frozenset(found)
 
 
 def _assignments(node: ast.AST) -> dict[str, _Assigned]:
