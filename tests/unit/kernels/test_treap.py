@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import random
 from fractions import Fraction
 
@@ -169,3 +170,15 @@ def test_comparing_sort_keys() -> None:
         assert (order > 0) - (order < 0) == (a > b) - (a < b)
     assert treap.compare(1, 3, *keys, 2, 0, *keys) < 0, "the number decides before the bytes"
     assert treap.compare(1, 0, *PLAIN, 1, 1, *PLAIN) == 0
+
+
+@pytest.mark.parametrize("p", ["0.3333333333333333", "0.999999999999999999", "1e-18", "0", "1"])
+@pytest.mark.parametrize("count", [1, 2, 3000])
+def test_a_quantile_of_many_digits(p: str, count: int) -> None:
+    share = Fraction(p)
+    disc = _answer(list(range(count)), treap.DISC, share)[0][0]
+    assert disc == max(math.ceil(share * count), 1) - 1
+    (lower, upper), rest = _answer(list(range(count)), treap.CONT, share)
+    place = share * (count - 1)
+    assert (lower, upper) == (math.floor(place), math.ceil(place))
+    assert Fraction(rest, share.denominator) == place - lower

@@ -37,6 +37,8 @@ ERRORS = [
     ("SELECT SUM(x) AS n FROM A", "SUM does not take LIST"),
     ("SELECT MEDIAN(r) AS n FROM A", "MEDIAN or QUANTILE_CONT does not take STRUCT"),
     ("SELECT QUANTILE_DISC(v, 1.5) AS n FROM A", "from 0 to 1"),
+    ("SELECT QUANTILE_DISC(v, 0.3333333333333333333) AS n FROM A", "more than 18 decimals"),
+    ("SELECT QUANTILE_CONT(v, 1e-400) AS n FROM A", "more than 18 decimals"),
     ("SELECT COUNT(*) AS n FROM A WITH HOPPING(5, 0)", "hop must be positive"),
     ("SELECT COUNT(*) AS n FROM A WITH HOPPING(0, 5)", "size must be positive"),
     (

@@ -186,6 +186,23 @@ def remove_chain(node, following, nodes, roots, group, starts, lengths, buffer):
 
 
 @in_place
+def _divided(p, n, q):
+    """Return p·n // q and the rest, with 0 ≤ p ≤ q ≤ 10¹⁸: bit by bit, as p·n may not fit."""
+    bit = np.int64(1)
+    while bit <= n >> 1:
+        bit <<= 1
+    whole, rest = np.int64(0), np.int64(0)
+    while bit > 0:
+        whole, rest = 2 * whole, 2 * rest
+        if n & bit:
+            rest += p
+        while rest >= q:
+            whole, rest = whole + 1, rest - q
+        bit >>= 1
+    return whole, rest
+
+
+@in_place
 def answer(nodes, root, query, p, q, out):
     """Write the two nodes that a query asks for (−1 for none); return the rest of a quantile's
     division.
@@ -201,10 +218,10 @@ def answer(nodes, root, query, p, q, out):
     elif query == LAST:
         out[0] = kth(nodes, root, n - 1)
     elif query == DISC:
-        out[0] = kth(nodes, root, max((p * n + q - 1) // q, 1) - 1)
+        rank, rest = _divided(p, n, q)
+        out[0] = kth(nodes, root, rank if rest else max(rank - 1, 0))
     else:
-        rank = p * (n - 1) // q
-        rest = p * (n - 1) - rank * q
+        rank, rest = _divided(p, n - 1, q)
         out[0] = kth(nodes, root, rank)
         out[1] = kth(nodes, root, rank + 1) if rest else out[0]
         return rest

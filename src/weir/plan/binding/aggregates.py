@@ -50,6 +50,9 @@ AGGREGATES = ("count_star", "median", *NUMERIC, *PLAIN)
 
 _BY_ORDER = ("first", "last", "collect", "user")
 
+_FINEST_SHARE = Decimal("1e-18")
+"""The kernels divide by the denominator of a quantile's p, which must stay far below 2⁶³."""
+
 
 def is_aggregate(expr: Expr, functions: UserFunctions) -> bool:
     """Tell whether this very node is an aggregate; the user's may be written as a plain call."""
@@ -119,6 +122,12 @@ def _quantile(call: AggregateCall) -> AggregateCall:
         name = call.function.upper()
         raise PlanError(
             f"{name}(x, p) takes a number p from 0 to 1, written out", position=call.position
+        )
+    if share.quantize(_FINEST_SHARE) != share:
+        raise PlanError(
+            f"the p of {call.function.upper()} has more than 18 decimals: {params[0]}",
+            position=call.position,
+            hint="round it; fewer decimals tell any two rows apart",
         )
     return replace(call, args=args, params=params)
 
