@@ -53,7 +53,8 @@ def emitted(parts: Sequence[tuple[Int64s, Batch]]) -> Batch:
     if len(rows) < 2:
         return rows
     # sort_batch orders by (vs, origin, ve, payload); here `final` leads and vs comes second.
-    order = sort_batch(Batch(final, rows.ve, rows.columns, (rows.vs,)), by_origin=True)
+    keyed = Batch(final, rows.ve, rows.columns, (rows.vs,))
+    order = sort_batch(keyed, by_origin=True, exact=True)
     return taken(rows, order)
 
 

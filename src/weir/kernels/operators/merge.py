@@ -137,7 +137,7 @@ class _Port:
         rows = concat_batches(due)
         if not self._shape.ordered:
             return _by_start(rows)
-        return taken(rows, sort_batch(rows, by_origin=True))
+        return taken(rows, sort_batch(rows, by_origin=True, exact=True))
 
     def table(self) -> pa.Table:
         shape = self._shape
