@@ -209,6 +209,14 @@ def test_round_of_other_numbers():
         values(call("round", x, -1), x=pa.array([2**63 - 1]))
 
 
+@pytest.mark.parametrize("digits", [-21, -400, -100_000_000, -(2**63)])
+def test_round_to_more_digits_than_a_number_has(digits):
+    check(call("round", x, digits), [0, 0, 0, None], x=pa.array([1, 2**63 - 1, -(2**63), None]))
+    check(call("round", x, digits), [D("0.00")], x=pa.array([D("99.99")]))
+    if digits <= -400:
+        check(call("round", x, digits), [0.0, -0.0], x=pa.array([1.7e308, -1.7e308]))
+
+
 def test_real_functions():
     column = pa.array([4.0, -1.0, None])
     check(call("sqrt", x), [2.0, math.nan, None], x=column)
@@ -554,6 +562,20 @@ def test_padding(width, fill):
 
     check(call("lpad", s, width, fill), each(lambda t: (filling(t) + t)[:width]), s=TEXTS)
     check(call("rpad", s, width, fill), each(lambda t: (t + filling(t))[:width]), s=TEXTS)
+
+
+@pytest.mark.parametrize("name", ["lpad", "rpad"])
+@pytest.mark.parametrize("fill", ["*", "ab", "€"])
+def test_padding_to_a_huge_width_fails_at_its_row(name, fill):
+    widths = pa.array([1, None, 2**62, 2**24 + 1], BIGINT)
+    with pytest.raises(RunError, match=r"4611686018427387904 characters.*'vs': 20"):
+        values(call(name, s, x, fill), s=pa.array(["a", "a", "a", "a"]), x=widths)
+    with pytest.raises(RunError, match="more than 16777216 bytes"):
+        values(call(name, s, 2**24 + 1, fill), s=pa.array(["a"]))
+    check(call(name, s, 2**62, fill), [None], s=pa.array([None], STRING))
+    check(call(name, s, 2**62, ""), ["a"], s=pa.array(["a"]))
+    (wide,) = values(call(name, s, 2**22, fill), s=pa.array(["a"]))
+    assert len(wide) == 2**22
 
 
 def test_patterns():

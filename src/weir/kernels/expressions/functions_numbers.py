@@ -39,6 +39,7 @@ Doubles = npt.NDArray[np.float64]
 _MIN = np.iinfo(np.int64).min
 _EXACT_POWER = 22  # 10**22 is the largest power of ten that is a double
 _EXACT_WHOLE = 2.0**51
+_NO_INTEGER = 20  # half of 10**20 is larger than any integer
 _WIDE_DIGITS = 76
 _EXACT = Context(prec=800)
 _DIVISION_SIGNS = {"floordiv": "//", "mod": "%", "truncated_mod": "MOD"}
@@ -166,7 +167,7 @@ def _round_integers(column: pa.Array, digits: int) -> pa.Array:
     if digits >= 0:
         return column
     # Python's integers, as the result may be one digit too long; rounding them is rare.
-    unit = 10**-digits
+    unit = 10 ** min(-digits, _NO_INTEGER)
     values = [_half_away(v, unit) for v in python_list(column)]
     for row, value in enumerate(values):
         if value is not None and value.bit_length() >= column.type.bit_width:
@@ -193,6 +194,7 @@ def _round_decimals(column: pa.Array, digits: int, dtype: pa.DataType) -> pa.Arr
 def _round_doubles(values: Doubles, digits: int) -> Doubles:
     if digits > 400 or not len(values):  # no double has so many decimals
         return values
+    digits = max(digits, -400)  # no double is as large
     if not 0 <= digits <= _EXACT_POWER:
         return np.array([_round_text(v, digits) for v in values.tolist()])
     with np.errstate(all="ignore"):

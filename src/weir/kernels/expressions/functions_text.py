@@ -1,8 +1,8 @@
 """Functions of STRING. Characters are Unicode code points; regular expressions are RE2's.
 
 TRIM takes blanks (U+0020) only, as SQL does. SUBSTRING counts from 1, from the end when the start
-is negative; what lies outside the text is left out. LPAD and RPAD cut what is longer. LIKE knows
-`%`, `_` and `\\` as the escape.
+is negative; what lies outside the text is left out. LPAD and RPAD cut what is longer, and make
+texts of at most 16 MiB. LIKE knows `%`, `_` and `\\` as the escape.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from weir.kernels.expressions.evaluation import (
 from weir.kernels.expressions.substrings import contains, split
 
 _LAST = 2**62
+_WIDEST = 2**24
+"""The most bytes of a text that LPAD or RPAD makes: Arrow dies of widths that memory has not."""
 # A quoted run, an escape, a class (a bracket right behind the opening one stands for itself),
 # a named group, a plain group, anything else.
 _TOKEN = re.compile(
@@ -104,7 +106,8 @@ def _split_part(column: pa.Array, separator: str, ordinal: int) -> pa.Array:
 
 def _pad(column: pa.Array, width: int, fill: str, *, left: bool) -> pa.Array:
     width = max(width, 0)
-    if len(fill) == 1:
+    _check_width(column, width, fill)
+    if len(fill) == 1 and 4 * width * len(column) < 2**31:  # what Arrow sets aside
         pad = pc.utf8_lpad if left else pc.utf8_rpad
         return pc.utf8_slice_codeunits(pad(column, width, fill), 0, width)
 
@@ -114,6 +117,17 @@ def _pad(column: pa.Array, width: int, fill: str, *, left: bool) -> pa.Array:
         return (filling + text if left else text + filling)[:width]
 
     return _each(column, padded)
+
+
+def _check_width(column: pa.Array, width: int, fill: str) -> None:
+    """Refuse to fill up texts to more than `_WIDEST` bytes."""
+    size = max((len(letter.encode()) for letter in fill), default=0)
+    if width * size <= _WIDEST:
+        return
+    filled = pc.less(pc.utf8_length(column), width)
+    if pc.any(filled).as_py():
+        why = f"padding to {width} characters makes a text of more than {_WIDEST} bytes"
+        raise RowFailure(pc.index(filled, True).as_py(), why)
 
 
 def _lpad(column: pa.Array, width: int, fill: str) -> pa.Array:
