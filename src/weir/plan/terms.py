@@ -205,7 +205,8 @@ class Term:
         return (self >= low) & (self <= high)
 
     def like(self, pattern: str) -> Term:
-        """Say whether the text fits the pattern, as LIKE: `%` is any text, `_` any character."""
+        """Say whether the text fits the pattern, as LIKE: `%` is any text, `_` any character; behind
+        a backslash each stands for itself."""
         return call("like", self, pattern)
 
     # --- aggregates ----------------------------------------------------------------------
