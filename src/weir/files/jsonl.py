@@ -27,7 +27,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.errors import PlanError
-from weir.events.batch import ticks
 from weir.events.types import (
     BIGINT,
     BINARY,
@@ -39,7 +38,6 @@ from weir.events.types import (
     TIMESTAMP,
     type_name,
 )
-from weir.events.value_text import parse_timestamps
 from weir.files.chunks import CHUNK_ROWS, Chunk, Columns, DataFile, shown
 from weir.files.json_nesting import MAX_NESTING, has_too_deep, is_too_deep
 from weir.files.json_scan import KINDS, LineScanner
@@ -56,7 +54,7 @@ from weir.files.text_chunks import (
     plain_chunk,
     too_long_faults,
 )
-from weir.files.time_units import in_ticks
+from weir.files.time_units import WANTED_CTI, cti_ticks
 from weir.kernels.expressions.evaluation import numbers
 
 Decoder = msgspec.json.Decoder[msgspec.Struct]
@@ -204,10 +202,10 @@ def _one_by_one(
         cti = _cti_of(row)
         if cti is msgspec.UNSET:
             data.append((number, line, row))
-        elif (time := _cti_time(cti, unit)) is not None:
+        elif (time := cti_ticks(cti, unit)) is not None:
             ctis.append((time, len(data)))
         else:
-            faults[len(data)] = (_CTI, f"wanted ticks or an ISO 8601 time, came {shown(repr(cti))}")
+            faults[len(data)] = (_CTI, f"{WANTED_CTI}, came {shown(repr(cti))}")
             data.append((number, line, nothing))
     records = UntypedRows(
         [number for number, _, _ in data],
@@ -233,17 +231,6 @@ def _fault(error: Exception, columns: Columns) -> tuple[str, str]:
     if dtype == TIMESTAMP and path == name and _A_NUMBER in message:
         return name, f"wanted TIMESTAMP, an ISO 8601 text, came a number; {EPOCH_HINT}"
     return name, reason
-
-
-def _cti_time(value: object, unit: str | None) -> int | None:
-    if isinstance(value, str):
-        try:
-            return int(ticks(parse_timestamps(pa.array([value])))[0])
-        except pa.ArrowInvalid:
-            return None
-    if not isinstance(value, int | float) or not -(2**63) <= value < 2**63:
-        return None
-    return int(in_ticks(np.array([int(value)]), unit)[0]) if value == int(value) else None
 
 
 # --- values --------------------------------------------------------------------------------

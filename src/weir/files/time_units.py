@@ -9,13 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from weir.events.batch import LATEST, OPEN, Int64s
+from weir.events.batch import LATEST, OPEN, Int64s, ticks
 from weir.events.types import BIGINT, TIMESTAMP
+from weir.events.value_text import parse_timestamps
 
 _TICKS = {"s": 1_000_000, "ms": 1_000}
 _NANOSECONDS = 1_000
 FINER = re.compile(rb":[0-9]{2}\.[0-9]{6}[0-9]{1,3}(?![0-9])")
 """A time in a text that has seven to nine decimals of a second."""
+WANTED_CTI = "wanted ticks or an ISO 8601 time"
+"""What a value is told that `cti_ticks` refuses."""
 
 
 def in_ticks(values: Int64s, unit: str | None) -> Int64s:
@@ -33,6 +36,23 @@ def in_ticks(values: Int64s, unit: str | None) -> Int64s:
     beyond = np.abs(values) > LATEST // size
     moved = np.where(beyond, 0, values) * size
     return np.where(beyond, np.where(values == OPEN, OPEN, np.sign(values) * (LATEST + 1)), moved)
+
+
+def cti_ticks(value: object, unit: str | None) -> int | None:
+    """Return the ticks of an explicit CTI: a whole number or an ISO 8601 text; None for any other
+    value.
+
+    >>> cti_ticks(5, "ms"), cti_ticks("1970-01-01T00:00:01Z", None), cti_ticks(1.5, None)
+    (5000, 1000000, None)
+    """
+    if isinstance(value, str):
+        try:
+            return int(ticks(parse_timestamps(pa.array([value])))[0])
+        except pa.ArrowInvalid:
+            return None
+    if not isinstance(value, int | float | np.integer) or not -(2**63) <= value < 2**63:
+        return None
+    return int(in_ticks(np.array([int(value)]), unit)[0]) if value == int(value) else None
 
 
 def from_nanoseconds(column: pa.Array) -> pa.Array:

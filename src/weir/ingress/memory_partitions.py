@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from weir.errors import InputError
 from weir.files.chunks import CHUNK_ROWS, Chunk
 from weir.files.python_values import column_of
+from weir.files.time_units import WANTED_CTI, cti_ticks
 
 CTI_KEY = "$cti"
 
@@ -29,7 +31,8 @@ class MemoryPartition:
         before = np.cumsum([CTI_KEY not in item for item in items], dtype=np.int64)
         claims = [i for i, item in enumerate(items) if CTI_KEY in item]
         self._cti_places = before[claims] if claims else np.zeros(0, dtype=np.int64)
-        self._cti_times = np.array([items[i][CTI_KEY] for i in claims], dtype=np.int64)
+        times = [_cti_time(items[i][CTI_KEY], i, name) for i in claims]
+        self._cti_times = np.array(times, dtype=np.int64)
 
     @property
     def size(self) -> int:
@@ -55,3 +58,10 @@ class MemoryPartition:
             if is_last:
                 return
             start = stop
+
+
+def _cti_time(value: object, row: int, where: str) -> int:
+    time = cti_ticks(value, None)
+    if time is None:
+        raise InputError(f"row {row}: {WANTED_CTI}, came {value!r}", file=where, column=CTI_KEY)
+    return time
