@@ -36,7 +36,8 @@ from weir.plan.binding.coercion import MAX_PRECISION, coerce, type_of
 from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import project
-from weir.plan.expressions import AggregateCall, Call, Column, Expr, Literal, walk
+from weir.plan.expressions import AggregateCall, Call, Case, Column, Expr, Literal, walk
+from weir.plan.failures import can_fail
 from weir.plan.operators import Aggregate, Node, schema
 from weir.plan.usercode.functions import AggregateFunction, UserFunctions
 from weir.plan.usercode.undeclared_state import LOST
@@ -178,6 +179,14 @@ def _result(function: str, dtype: pa.DataType) -> pa.DataType:
     return dtype
 
 
+def _where_counted(arg: Expr, condition: Expr | None) -> Expr:
+    """Return an argument that fails on no row that FILTER leaves out."""
+    if condition is None or not can_fail(arg):
+        return arg
+    dtype = type_of(arg)
+    return Case(((condition, arg),), coerce(Literal(None, type=NULL), dtype), type=dtype)
+
+
 class Aggregator:
     """An `Aggregator` collects what the expressions above a window need, then makes the
     `Aggregate`.
@@ -242,7 +251,7 @@ class Aggregator:
     def _aggregation(self, call: AggregateCall, user: AggregateFunction | None) -> Aggregation:
         return Aggregation(
             "user" if user else call.function,
-            tuple(self._column(a) for a in call.args),
+            tuple(self._column(_where_counted(a, call.filter)) for a in call.args),
             type_of(call),
             None if call.filter is None else self._column(call.filter),
             call.params,
