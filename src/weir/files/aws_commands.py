@@ -49,8 +49,8 @@ class CommandKeys:
         self._first: S3Credential | None = self._run()  # what is wrong is said when it is opened
 
     def __call__(self) -> S3Credential:
-        found, self._first = self._first, None
-        return found if found is not None else self._run()
+        keys, self._first = self._first, None
+        return keys if keys is not None else self._run()
 
     def _run(self) -> S3Credential:
         what = f"the keys of the AWS profile '{self._profile}' cannot be had"

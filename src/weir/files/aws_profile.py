@@ -39,14 +39,14 @@ def profile_settings(environment: Mapping[str, str]) -> dict[str, str]:
     said = _profile(environment, _name(environment))
     if environment.get("AWS_PROFILE") and not said:
         raise RunError(f"there is no AWS profile '{_name(environment)}' (AWS_PROFILE)")
-    found = {
+    settings = {
         name: said[name]
         for name, variables in _BESIDES.items()
         if name in said and not any(environment.get(v) for v in variables)
     }
     if not _comes_from_elsewhere(environment):
-        found |= {name: said[name] for name in _KEYS if name in said}
-    return found
+        settings |= {name: said[name] for name in _KEYS if name in said}
+    return settings
 
 
 def profile_keys(environment: Mapping[str, str]) -> CommandKeys | None:

@@ -32,15 +32,15 @@ class Reason:
 
 def code_of(error: Exception) -> str:
     """Read a server's code for what went wrong, as `NoSuchBucket`; empty if it gave none."""
-    found = _CODE.search(str(error))
-    return found[1] if found else ""
+    match = _CODE.search(str(error))
+    return match[1] if match else ""
 
 
 def reason_of(error: Exception, bucket: str) -> Reason:
     """Say what is wrong with a request to this bucket."""
     text, code = str(error), code_of(error)
-    found = _STATUS.search(text)
-    status = found[1] if found else ""
+    match = _STATUS.search(text)
+    status = match[1] if match else ""
     said = " ".join(filter(None, (status, code)))
     if code == "NoSuchBucket":
         return Reason(f"there is no bucket {bucket}")

@@ -40,7 +40,7 @@ class BucketStaging:
     def __init__(self, url: str) -> None:
         self.shown = url
         at = address(url)
-        self._made, self._sidecar = "", b""
+        self._output, self._sidecar = "", b""
         check_bucket(url)
         folder, slash, name = at.key.rpartition("/")
         self._left = f"{at.bucket}/{folder}{slash}.{name}."
@@ -69,18 +69,18 @@ class BucketStaging:
         except OSError as error:
             raise RunError(f"cannot write '{self.shown}': {error.strerror or error}") from error
 
-    def finish(self, made: str, sidecar: Sidecar) -> None:
+    def finish(self, output: str, sidecar: Sidecar) -> None:
         """Note that this file, or object beside the output, is whole, and the digest of it."""
-        self._made, self._sidecar = made, encoded_sidecar(sidecar)
+        self._output, self._sidecar = output, encoded_sidecar(sidecar)
 
     def put_in_place(self) -> None:
         """Put what was finished under the output's key, and its digest beside it."""
         digest = sidecar_path(self.shown)
         delete_objects([digest])
-        if is_object_url(self._made):
-            copy_object(self._made, self.shown)
+        if is_object_url(self._output):
+            copy_object(self._output, self.shown)
         else:
-            upload_file(self._made, self.shown)
+            upload_file(self._output, self.shown)
         put_object(digest, self._sidecar)
         self.remove()
 

@@ -89,11 +89,11 @@ class BucketStore:
     def delete(self, keys: Iterable[str]) -> None:
         """Delete these objects: checkpoints and segments many by one request, in any order, and
         then the others one after the other."""
-        given = list(keys)
-        loose = [key for key in given if is_ephemeral(key)]
+        all_keys = list(keys)
+        loose = [key for key in all_keys if is_ephemeral(key)]
         if loose:
             self._patiently(lambda: self._delete(loose))
-        for key in given:
+        for key in all_keys:
             if not is_ephemeral(key):
                 self._patiently(partial(self._delete, key))
 
@@ -157,5 +157,5 @@ class BucketStore:
             yield
         except (BaseError, OSError, ValueError) as error:
             reason = reason_of(error, self._bucket)
-            made = StoreRefuses if reason.lasts else RunError
-            raise made(f"{what}: {reason.text}") from None
+            error_class = StoreRefuses if reason.lasts else RunError
+            raise error_class(f"{what}: {reason.text}") from None

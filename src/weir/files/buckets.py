@@ -104,9 +104,9 @@ def _look(at: Address) -> Found | None:
     bucket that is not there goes on."""
     store = _store(at.bucket)
     with suppress(NotFoundError, FileNotFoundError):
-        return _found(obstore.head(store, at.key))
+        return _version_of(obstore.head(store, at.key))
     try:  # a HEAD has no body that says what is missing
-        return _found(obstore.get(store, at.key).meta)
+        return _version_of(obstore.get(store, at.key).meta)
     except (NotFoundError, FileNotFoundError) as error:
         if code_of(error) == "NoSuchBucket":
             raise
@@ -120,7 +120,7 @@ def list_objects(url: str) -> Iterator[tuple[str, Found]]:
     with _reading(url):
         for page in obstore.list(_store(at.bucket), prefix=prefix or None):
             for meta in page:
-                yield f"{at.bucket}/{meta['path']}", _found(meta)
+                yield f"{at.bucket}/{meta['path']}", _version_of(meta)
 
 
 def read_object(url: str) -> bytes | None:
@@ -137,23 +137,23 @@ def read_object(url: str) -> bytes | None:
 
 def download_object(url: str, path: str) -> None:
     """Write an object to a file; none is made where there is no object."""
-    found = find_object(url)
-    if found is None:
+    version = find_object(url)
+    if version is None:
         return
     with open(path, "wb") as file:
-        for start in range(0, found.size, PART_BYTES):
-            file.write(read_range(url, found, start, min(start + PART_BYTES, found.size)))
+        for start in range(0, version.size, PART_BYTES):
+            file.write(read_range(url, version, start, min(start + PART_BYTES, version.size)))
 
 
-def read_range(url: str, found: Found, start: int, end: int) -> bytes:
+def read_range(url: str, version: Found, start: int, end: int) -> bytes:
     """Return the bytes from `start` up to `end`, of the very version that was found."""
     at = address(url)
     with _reading(url):
         answer = obstore.get(
-            _store(at.bucket), at.key, options={"range": (start, end), "if_match": found.tag}
+            _store(at.bucket), at.key, options={"range": (start, end), "if_match": version.tag}
         )
         data = bytes(answer.bytes())
-    if _found(answer.meta) != found:
+    if _version_of(answer.meta) != version:
         raise _changed(url)
     if len(data) != end - start:
         message = f"the answer was cut: wanted {end - start} bytes, came {len(data)}"
@@ -186,12 +186,12 @@ def upload_file(path: str, url: str) -> None:
 def copy_object(source: str, url: str) -> None:
     """Copy an object to another one of the same bucket, which is seen when all of it is there."""
     at, to = address(source), address(url)
-    found = find_object(source)
+    version = find_object(source)
     with _writing(url):
         store = _store(at.bucket)
-        if found is not None and found.size > COPIED_AT_ONCE:
-            parts = _part_bytes(found.size)
-            stream = obstore.get(store, at.key, options={"if_match": found.tag}).stream(parts)
+        if version is not None and version.size > COPIED_AT_ONCE:
+            parts = _part_bytes(version.size)
+            stream = obstore.get(store, at.key, options={"if_match": version.tag}).stream(parts)
             with obstore.open_writer(store, to.key, buffer_size=parts) as writer:
                 for part in stream:
                     writer.write(part)
@@ -227,7 +227,7 @@ def _part_bytes(size: int) -> int:
     return max(PART_BYTES, -(-size // _MOST_PARTS))
 
 
-def _found(meta: ObjectMeta) -> Found:
+def _version_of(meta: ObjectMeta) -> Found:
     # Every store of these schemes gives a tag; one that does not is known by its time.
     return Found(int(meta["size"]), meta["e_tag"] or str(meta["last_modified"]))
 
@@ -260,7 +260,7 @@ def _opened(
     patience: timedelta,
 ) -> ObjectStore:
     """Open a bucket. A process that was forked opens its own: connections are not shared."""
-    known = dict(environment)
+    variables = dict(environment)
     client: ClientConfig = {
         "connect_timeout": "5s",
         "read_timeout": answer_within,
@@ -274,18 +274,23 @@ def _opened(
     config: Any = None
     keys: CommandKeys | None = None
     if url.startswith("s3:"):
-        _check_endpoint(known)
-        config, keys = profile_settings(known), profile_keys(known)
+        _check_endpoint(variables)
+        config, keys = profile_settings(variables), profile_keys(variables)
         # obstore leaves the variable aside when it is given options.
-        client["allow_http"] = known.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes", "on")
+        client["allow_http"] = variables.get("AWS_ALLOW_HTTP", "").lower() in (
+            "1",
+            "true",
+            "yes",
+            "on",
+        )
     return from_url(
         url, config=config, client_options=client, retry_config=retry, credential_provider=keys
     )
 
 
-def _check_endpoint(known: dict[str, str]) -> None:
+def _check_endpoint(variables: dict[str, str]) -> None:
     for name in _ENDPOINTS:
-        said = known.get(name, "")
+        said = variables.get(name, "")
         if said and not re.match(r"https?://[^/]", said):
             raise RunError(f"{name} is not the URL of a server: it begins with https:// or http://")
 

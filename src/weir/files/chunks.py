@@ -155,9 +155,9 @@ class DataFile:
         text = io.BufferedReader(opened)
         return text if codec is None else decompressed(text, codec, self.name)
 
-    def open_object(self, found: Found) -> ObjectFile:
+    def open_object(self, version: Found) -> ObjectFile:
         """Open an object, to be read here and there."""
-        return ObjectFile(self.name, found)
+        return ObjectFile(self.name, version)
 
     def needs(self, column: str) -> bool:
         return self.needed is None or column in self.needed
@@ -165,10 +165,10 @@ class DataFile:
 
 def found_object(url: str) -> Found:
     """Return which version of an object is there; raise InputError if there is none."""
-    found = find_object(url)
-    if found is None:
+    version = find_object(url)
+    if version is None:
         raise InputError("there is no such object", file=url)
-    return found
+    return version
 
 
 def shown(text: str) -> str:

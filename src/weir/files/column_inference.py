@@ -39,20 +39,20 @@ _CODE = re.compile(r"[+-]?0\d+|\+\d+", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|-?Infinity", re.ASCII)
 
 
-def file_columns(file: str, found: Found | None, most: int) -> Mapping[str, Guess]:
+def file_columns(file: str, version: Found | None, most: int) -> Mapping[str, Guess]:
     """Return the columns of a file with their types, by its first rows, and what is to be said of
     them: NULL where no value was seen, and a type of Arrow's where the language has none."""
     ending = ending_of(file)
     if ending in (".parquet", ".arrow"):
-        stored = stored_schema(file, found)
+        stored = stored_schema(file, version)
         columns = [(field.name, (_weirs(field.type), "")) for field in stored]
     elif ending == ".csv":
-        columns = _csv(_lines(file, found, most), file)
+        columns = _csv(_lines(file, version, most), file)
     elif ending == ".jsonl":
-        return _json(_lines(file, found, most), file)
+        return _json(_lines(file, version, most), file)
     else:
-        known = ".jsonl, .csv (also .gz, .zst), .parquet, .arrow"
-        raise InputError(f"its ending says no format; known are {known}", file=file)
+        formats = ".jsonl, .csv (also .gz, .zst), .parquet, .arrow"
+        raise InputError(f"its ending says no format; known are {formats}", file=file)
     names = [name for name, _ in columns]
     for name in names:
         if names.count(name) > 1:
@@ -128,8 +128,8 @@ def _weirs(dtype: pa.DataType) -> pa.DataType:
     return BINARY if any(is_binary(dtype) for is_binary in binaries) else dtype
 
 
-def _lines(file: str, found: Found | None, most: int) -> list[str]:
-    data = DataFile(file, (), found=found)
+def _lines(file: str, version: Found | None, most: int) -> list[str]:
+    data = DataFile(file, (), found=version)
     with io.TextIOWrapper(data.open_text(), encoding="utf-8-sig", newline="") as text:
         try:
             lines = list(islice(text, most + 1))
@@ -212,7 +212,7 @@ def _json(lines: Sequence[str], file: str) -> Mapping[str, Guess]:
         for name, value in row.items():
             if name != "$cti":
                 values.setdefault(name, []).append(value)
-    return {name: _of_field(found) for name, found in values.items()}
+    return {name: _of_field(field_values) for name, field_values in values.items()}
 
 
 def _of_field(values: Sequence[object]) -> Guess:

@@ -100,14 +100,14 @@ class ArrowFile(DataFile):
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with _opened_ipc(self.path, self.found) as source:
             with _names_the_file(self.name):
-                found = _ipc(source, self.name, None).schema
-                columns = columns_to_read(found, self)
-                indexes = [found.get_field_index(name) for name, _ in columns]
-            reader = _ipc(source, self.name, indexes if len(indexes) < len(found) else None)
+                schema = _ipc(source, self.name, None).schema
+                columns = columns_to_read(schema, self)
+                indexes = [schema.get_field_index(name) for name, _ in columns]
+            reader = _ipc(source, self.name, indexes if len(indexes) < len(schema) else None)
             if isinstance(reader, pa.RecordBatchStreamReader):
                 batches, first = self._streamed(source, reader), 0
             else:
-                begin, first = self._batch_with(source, found, start)
+                begin, first = self._batch_with(source, schema, start)
                 batches = self._from_batch(reader, begin)
             yield from _chunks(self, batches, columns, size, start, first)
 
@@ -121,12 +121,12 @@ class ArrowFile(DataFile):
         for i, batch in enumerate(_intact(batches, self.name), begin):
             yield batch, self.size * (i + 1) // count
 
-    def _batch_with(self, source: Bytes, found: pa.Schema, start: int) -> tuple[int, int]:
+    def _batch_with(self, source: Bytes, schema: pa.Schema, start: int) -> tuple[int, int]:
         """Return the number of the batch that has row `start`, and the number of its first row. Of
         those before it one column is read, the narrowest, to count their rows."""
-        if start == 0 or not len(found):
+        if start == 0 or not len(schema):
             return 0, 0
-        narrowest = min(range(len(found)), key=lambda i: _bits(found.field(i).type))
+        narrowest = min(range(len(schema)), key=lambda i: _bits(schema.field(i).type))
         reader = _ipc(source, self.name, [narrowest])
 
         def counts() -> Iterator[int]:
@@ -195,26 +195,28 @@ class ArrivingBatches(DataFile):
             yield from _chunks(self, batches, columns, size, start)
 
 
-def stored_schema(file: str, found: Found | None = None) -> pa.Schema:
+def stored_schema(file: str, version: Found | None = None) -> pa.Schema:
     """Return the columns that a Parquet or Arrow file says it has."""
     if file.lower().endswith(".parquet"):
         data = ParquetFile(file, ())
-        source = file if found is None else data.open_object(found)
+        source = file if version is None else data.open_object(version)
         with closing(_opened(data, source)) as opened, _names_the_file(file):
             return opened.schema_arrow
-    with _opened_ipc(file, found) as source:
+    with _opened_ipc(file, version) as source:
         return _ipc(source, file, None).schema
 
 
 def finer_rows(file: ParquetFile | ArrowFile, most: int) -> tuple[int, int]:
     """Return how many rows were looked at, the first ones, and in how many of them a TIMESTAMP is
     finer than a microsecond."""
-    found = stored_schema(file.name if file.found is not None else file.path, file.found)
-    names = [n for n, dtype in file.columns if dtype == TIMESTAMP and n in found.names]
-    finer = [n for n in names if found.field(n).type == pa.timestamp("ns", found.field(n).type.tz)]
+    schema = stored_schema(file.name if file.found is not None else file.path, file.found)
+    names = [n for n, dtype in file.columns if dtype == TIMESTAMP and n in schema.names]
+    finer = [
+        n for n in names if schema.field(n).type == pa.timestamp("ns", schema.field(n).type.tz)
+    ]
     if not finer:
         return 0, 0
-    raw = replace(file, columns=[(n, found.field(n).type) for n in finer], needed=None)
+    raw = replace(file, columns=[(n, schema.field(n).type) for n in finer], needed=None)
     chunk = next(raw.chunks(most), None)
     if chunk is None:
         return 0, 0
@@ -222,12 +224,12 @@ def finer_rows(file: ParquetFile | ArrowFile, most: int) -> tuple[int, int]:
     return chunk.rows.num_rows, int(np.logical_or.reduce(marks).sum())
 
 
-def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[str]) -> int:
+def _rows_within(limit: int, size: int, metadata: pq.FileMetaData, names: Sequence[str]) -> int:
     """Return `size`, or fewer rows where so many would be larger than the limit by what the file
     says of itself. Values that are stored once and come often are larger when they are read:
     `_chunks` sees to those."""
-    for i in range(found.num_row_groups):
-        group = found.row_group(i)
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
         if group.total_byte_size * size <= limit * group.num_rows:
             continue
         columns = (group.column(j) for j in range(group.num_columns))
@@ -236,11 +238,11 @@ def _rows_within(limit: int, size: int, found: pq.FileMetaData, names: Sequence[
     return size
 
 
-def _groups_from(found: pq.FileMetaData, start: int) -> tuple[list[int], int]:
+def _groups_from(metadata: pq.FileMetaData, start: int) -> tuple[list[int], int]:
     """Return the row groups that have rows from `start` on, and the number of their first row."""
-    counts = (found.row_group(number).num_rows for number in range(found.num_row_groups))
+    counts = (metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
     begin, first = _piece_with(counts, start)
-    return list(range(begin, found.num_row_groups)), first
+    return list(range(begin, metadata.num_row_groups)), first
 
 
 def _piece_with(counts: Iterable[int], start: int) -> tuple[int, int]:
@@ -256,11 +258,11 @@ def _piece_with(counts: Iterable[int], start: int) -> tuple[int, int]:
 
 
 def _column_spans(
-    found: pq.FileMetaData, groups: Sequence[int], names: Sequence[str]
+    metadata: pq.FileMetaData, groups: Sequence[int], names: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
     """Give where the needed columns of these row groups lie in the file."""
     for number in groups:
-        group = found.row_group(number)
+        group = metadata.row_group(number)
         for j in range(group.num_columns):
             column = group.column(j)
             if _is_of(column.path_in_schema, names):
@@ -295,13 +297,13 @@ def _opened(data: DataFile, source: str | ObjectFile) -> pq.ParquetFile:
 
 
 @contextmanager
-def _opened_ipc(path: str, found: Found | None) -> Iterator[Bytes]:
-    if found is None:
+def _opened_ipc(path: str, version: Found | None) -> Iterator[Bytes]:
+    if version is None:
         with pa.OSFile(path) as file:
             yield file
         return
-    with ObjectFile(path, found) as opened:
-        opened.expect([(0, found.size)])
+    with ObjectFile(path, version) as opened:
+        opened.expect([(0, version.size)])
         yield pa.PythonFile(opened, "r")
 
 

@@ -63,12 +63,12 @@ class _Decompressed(io.RawIOBase):
         return len(data)
 
     def seek(self, position: int, whence: int = io.SEEK_SET) -> int:
-        wanted = position if whence == io.SEEK_SET else self._position + position
-        if whence == io.SEEK_END or wanted < self._position:
+        target = position if whence == io.SEEK_SET else self._position + position
+        if whence == io.SEEK_END or target < self._position:
             raise io.UnsupportedOperation("a compressed file is read forward")
         rest = bytearray(_PIECE)
-        while self._position < wanted:
-            view = memoryview(rest)[: wanted - self._position]
+        while self._position < target:
+            view = memoryview(rest)[: target - self._position]
             if not self.readinto(view):
                 break
         return self._position

@@ -46,15 +46,15 @@ KINDS = {
 
 class LineScanner:
     """Reads lines of these columns (of types in `KINDS`), and keeps the values of those
-    `wanted`."""
+    `needed`."""
 
-    def __init__(self, columns: Columns, wanted: Collection[str], refused: Sequence[str]) -> None:
+    def __init__(self, columns: Columns, needed: Collection[str], refused: Sequence[str]) -> None:
         names = [name.encode() for name in (*(n for n, _ in columns), *refused)]
         self._names = np.frombuffer(b"".join(names), dtype=np.uint8)
         self._ends = np.cumsum([len(name) for name in names])
         kinds = (*(KINDS[dtype] for _, dtype in columns), *(REFUSED for _ in refused))
         self._kinds = np.array(kinds, dtype=np.int64)
-        self._column_indexes = {name: i for i, (name, _) in enumerate(columns) if name in wanted}
+        self._column_indexes = {name: i for i, (name, _) in enumerate(columns) if name in needed}
 
     def texts(self, data: bytes, lines: int) -> dict[str, pa.Array] | None:
         """Return the columns of so many lines; None if they are not as the contract says."""

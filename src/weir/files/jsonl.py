@@ -113,8 +113,8 @@ class JsonLines(DataFile):
     def _scanner(self) -> LineScanner | None:
         if not all(dtype in KINDS for _, dtype in self.columns):
             return None
-        wanted = [n for n, dtype in self.columns if self.needs(n) or dtype != STRING]
-        return LineScanner(self.columns, wanted, refused=(_CTI,))
+        needed = [n for n, dtype in self.columns if self.needs(n) or dtype != STRING]
+        return LineScanner(self.columns, needed, refused=(_CTI,))
 
     def _scanned(
         self, scanner: LineScanner | None, block: Block, first: int, start: int
@@ -219,8 +219,8 @@ def _one_by_one(
 def _fault(error: Exception, columns: Columns) -> tuple[str, str]:
     """Return the column and the reason of a line that could not be decoded."""
     message = str(error)
-    found = _PLACE.search(message)
-    path = found[1] if found else ""
+    match = _PLACE.search(message)
+    path = match[1] if match else ""
     # Names may have dots of their own: the longest that fits is the column.
     names = [n for n, _ in columns if path == n or path.startswith((f"{n}.", f"{n}["))]
     name = max(names, key=len, default=path)

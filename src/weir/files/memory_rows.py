@@ -117,16 +117,16 @@ def _table(rows: object, columns: Mapping[str, pa.DataType] | None) -> pa.Table:
         case Mapping():
             for name in rows:
                 _check_text(name)
-            return _made(lambda: pa.table({n: _values(v, n) for n, v in rows.items()}))
+            return _checked_table(lambda: pa.table({n: _values(v, n) for n, v in rows.items()}))
         case str() | bytes():
             raise PlanError(f"{rows!r} is no rows", hint=f"rows are {KINDS}")
         case Sequence() if all(isinstance(row, Mapping) for row in rows):
             return _of_dicts(rows, columns)
     if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
-        return _made(lambda: pa.Table.from_pandas(rows, preserve_index=False))
+        return _checked_table(lambda: pa.Table.from_pandas(rows, preserve_index=False))
     if hasattr(rows, "__arrow_c_stream__") and not hasattr(rows, "to_frame"):
         _refuse_objects(getattr(rows, "schema", {}))
-        return _made(lambda: pa.table(rows))
+        return _checked_table(lambda: pa.table(rows))
     hint = f"rows are {KINDS}"
     if hasattr(rows, "to_frame"):
         hint = f"write .to_frame() behind it: {hint}"
@@ -155,15 +155,15 @@ def _columns_of(
     rows: Sequence[Mapping[str, object]], types: Mapping[str, pa.DataType | None]
 ) -> pa.Table:
     """Make a table of dicts; a type that is None is that of the values."""
-    made = [column_of([row.get(n) for row in rows], t, n, "the rows") for n, t in types.items()]
-    return pa.table(made, names=list(types))
+    arrays = [column_of([row.get(n) for row in rows], t, n, "the rows") for n, t in types.items()]
+    return pa.table(arrays, names=list(types))
 
 
-def _values(given: Iterable[object], name: str) -> pa.Array:
+def _values(values: Iterable[object], name: str) -> pa.Array:
     """Return a column of a dict of columns: any values, or an array of Arrow."""
-    if isinstance(given, pa.Array | pa.ChunkedArray):
-        return given
-    return column_of(list(given), None, name, "the rows")
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    return column_of(list(values), None, name, "the rows")
 
 
 def _check_text(name: object) -> None:
@@ -184,7 +184,7 @@ def _index_names(rows: object) -> Sequence[object]:
     return names
 
 
-def _made(make: Callable[[], pa.Table]) -> pa.Table:
+def _checked_table(make: Callable[[], pa.Table]) -> pa.Table:
     try:
         return make()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -192,13 +192,13 @@ def _made(make: Callable[[], pa.Table]) -> pa.Table:
 
 
 def _held(field: pa.Field) -> pa.DataType:
-    found = holding_type(field.type)
-    if found is None or pa.types.is_null(found):
+    dtype = holding_type(field.type)
+    if dtype is None or pa.types.is_null(dtype):
         raise PlanError(
             f"column `{field.name}` is {field.type}, of which the type is not clear",
             hint="say it: from_rows(…, columns={'name': 'STRING', …})",
         )
-    return found
+    return dtype
 
 
 def _column(table: pa.Table, name: str, dtype: pa.DataType) -> pa.Array:

@@ -27,11 +27,11 @@ ByteSpan = tuple[int, int]
 
 
 class ObjectFile(io.RawIOBase):
-    """An object as a file that can be read and sought in, by one thread; `found` is the version."""
+    """An object as a file that can be read and sought in, by one thread; `version` is the one that is read."""
 
-    def __init__(self, url: str, found: Found) -> None:
+    def __init__(self, url: str, version: Found) -> None:
         super().__init__()
-        self._url, self._found = url, found
+        self._url, self._version = url, version
         self._position = 0
         self._pieces: Sequence[ByteSpan] = ()
         self._starts: Sequence[int] = ()
@@ -51,9 +51,9 @@ class ObjectFile(io.RawIOBase):
         """Say which spans will be read; they grow, and do not overlap. `streams` of them are read
         side by side."""
         self._pieces = [
-            (start, min(start + piece, stop, self._found.size))
+            (start, min(start + piece, stop, self._version.size))
             for begin, stop in spans
-            for start in range(max(begin, 0), min(stop, self._found.size), piece)
+            for start in range(max(begin, 0), min(stop, self._version.size), piece)
         ]
         self._starts = [start for start, _ in self._pieces]
         self._held.clear()
@@ -70,19 +70,19 @@ class ObjectFile(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._found.size}
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._version.size}
         self._position = max(0, begin[whence] + offset)
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
         """Return so many bytes, fewer only at the end."""
-        rest = max(0, self._found.size - self._position)
-        wanted = rest if size is None or size < 0 else min(size, rest)
+        rest = max(0, self._version.size - self._position)
+        left = rest if size is None or size < 0 else min(size, rest)
         parts = []
-        while wanted:
-            parts.append(self._some(self._position, wanted))
+        while left:
+            parts.append(self._some(self._position, left))
             self._position += len(parts[-1])
-            wanted -= len(parts[-1])
+            left -= len(parts[-1])
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def readall(self) -> bytes:
@@ -101,27 +101,27 @@ class ObjectFile(io.RawIOBase):
         self._held.clear()
         super().close()
 
-    def _some(self, position: int, wanted: int) -> bytes:
+    def _some(self, position: int, most: int) -> bytes:
         """Return at least one byte from a position on, and at most those wanted."""
         number = bisect_right(self._starts, position) - 1
         if number < 0 or position >= self._pieces[number][1]:
-            stop = position + wanted
+            stop = position + most
             if number + 1 < len(self._starts):
                 stop = min(stop, self._starts[number + 1])
-            return read_range(self._url, self._found, position, stop)
+            return read_range(self._url, self._version, position, stop)
         start, stop = self._pieces[number]
         piece = self._piece(number)
-        data = piece[position - start : position - start + wanted]
+        data = piece[position - start : position - start + most]
         if position + len(data) == stop:
             self._held.pop(number, None)
             self._done.add(number)
         return data
 
     def _piece(self, number: int) -> bytes:
-        behind = range(number + 1, min(number + 1 + self._ahead, len(self._pieces)))
-        for wanted in (number, *(n for n in behind if n not in self._done)):
-            if wanted not in self._held:
-                self._held[wanted] = self._asked(*self._pieces[wanted])
+        ahead = range(number + 1, min(number + 1 + self._ahead, len(self._pieces)))
+        for piece in (number, *(n for n in ahead if n not in self._done)):
+            if piece not in self._held:
+                self._held[piece] = self._asked(*self._pieces[piece])
         self._held.move_to_end(number)
         while len(self._held) > self._most:
             self._held.popitem(last=False)[1].cancel()
@@ -130,7 +130,7 @@ class ObjectFile(io.RawIOBase):
     def _asked(self, start: int, stop: int) -> Future[bytes]:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._ahead + 1, "weir-object")
-        return self._pool.submit(read_range, self._url, self._found, start, stop)
+        return self._pool.submit(read_range, self._url, self._version, start, stop)
 
 
 def joined(spans: Sequence[ByteSpan], gap: int, most: int) -> list[ByteSpan]:
@@ -139,10 +139,10 @@ def joined(spans: Sequence[ByteSpan], gap: int, most: int) -> list[ByteSpan]:
     >>> joined([(0, 10), (12, 20), (50, 60), (60, 90)], gap=5, most=25)
     [(0, 20), (50, 60), (60, 90)]
     """
-    made: list[ByteSpan] = []
+    merged: list[ByteSpan] = []
     for start, stop in sorted(spans):
-        if made and start - made[-1][1] <= gap and stop - made[-1][0] <= most:
-            made[-1] = (made[-1][0], max(stop, made[-1][1]))
+        if merged and start - merged[-1][1] <= gap and stop - merged[-1][0] <= most:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
         else:
-            made.append((start, stop))
-    return made
+            merged.append((start, stop))
+    return merged

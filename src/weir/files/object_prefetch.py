@@ -26,8 +26,8 @@ class ReadAhead:
         if not any(key == coming for coming, _ in self._coming):
             return self._store.get(key)
         while True:  # those before it are not wanted
-            found, answer = self._coming.popleft()
-            if found == key:
+            next_key, answer = self._coming.popleft()
+            if next_key == key:
                 self._ask()
                 return answer.result()
 

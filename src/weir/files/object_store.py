@@ -155,13 +155,13 @@ class ObjectStore:
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects of these keys that are there."""
-        given = list(keys)
-        for key in given:
+        all_keys = list(keys)
+        for key in all_keys:
             _check(key)
         if self._bucket is not None:
-            self._bucket.delete(given)
+            self._bucket.delete(all_keys)
             return
-        for key in given:
+        for key in all_keys:
             try:
                 obstore.delete(self._store, key)
             except (NotFoundError, FileNotFoundError):
@@ -178,14 +178,14 @@ class ObjectStore:
         """List the objects whose keys begin with the prefix, with their sizes."""
         within = prefix.rsplit("/", 1)[0] if "/" in prefix else ""
         if self._bucket is not None:
-            found = self._bucket.sizes(within)
+            sizes = self._bucket.sizes(within)
         else:
             assert self._folder is not None
             try:
-                found = list(_files(self._folder, within))
+                sizes = list(_files(self._folder, within))
             except OSError as error:
                 raise RunError(f"'{self.location}' cannot be listed: {_why(error)}") from error
-        return sorted((k, s) for k, s in found if k.startswith(prefix))
+        return sorted((k, s) for k, s in sizes if k.startswith(prefix))
 
 
 def _warn(why: str) -> None:

@@ -46,11 +46,11 @@ def column_of(
     if is_finer and any(getattr(v, "nanosecond", 0) for v in values):
         warn_of_nanoseconds(name, where)
     try:
-        return _made(values, dtype, name, where)
+        return _array_of(values, dtype, name, where)
     except _MISFIT as error:
         for row, value in enumerate(values):
             try:
-                _made([value], dtype, name, where)
+                _array_of([value], dtype, name, where)
             except _MISFIT as reason:
                 raise _misfit(row, value, dtype, name, where, reason) from error
         raise InputError(str(error), file=where, column=name) from error
@@ -84,7 +84,9 @@ def warn_of_nanoseconds(name: str, where: str) -> None:
     )
 
 
-def _made(values: Sequence[object], dtype: pa.DataType | None, name: str, where: str) -> pa.Array:
+def _array_of(
+    values: Sequence[object], dtype: pa.DataType | None, name: str, where: str
+) -> pa.Array:
     reason = _refusal(values, dtype) or _nested_refusal(values)
     if reason:
         raise ValueError(reason)
@@ -95,7 +97,7 @@ def _made(values: Sequence[object], dtype: pa.DataType | None, name: str, where:
         # Texts beside times, as results have those that Python has no value for.
         texts = [v if isinstance(v, str) else None for v in values]
         others = [None if isinstance(v, str) else v for v in values]
-        times = _made(others, dtype, name, where)
+        times = _array_of(others, dtype, name, where)
         return pc.coalesce(_parsed(texts, dtype, name, where), times)
     if np.datetime64 in kinds and dtype == TIMESTAMP:
         return whole_microseconds(pa.array(values), name, where)

@@ -67,9 +67,9 @@ def open_partition(
     """
     ending = ending_of(file)
     if ending is None:
-        known, came = ", ".join(FORMATS), os.path.splitext(file)[1].lower()
+        formats, extension = ", ".join(FORMATS), os.path.splitext(file)[1].lower()
         more = f", and of texts {' and '.join(COMPRESSED)}"
-        raise InputError(f"unknown format `{came}`; known are {known}{more}", file=file)
+        raise InputError(f"unknown format `{extension}`; known are {formats}{more}", file=file)
     limit = source.options.max_record
     return FORMATS[ending](file, source.declared, needed, root, limit, found, source.options.unit)
 
@@ -137,9 +137,9 @@ def source_objects(url: str, known: Iterable[str] = ()) -> Sequence[tuple[str, F
     InputError when there are none. A listing may lag behind, so those that are `known` by their
     URLs are looked for one by one."""
     check_scheme(url)
-    found = find_object(url)
-    if found is not None:
-        return [(url, found)]
+    version = find_object(url)
+    if version is not None:
+        return [(url, version)]
     fixed, magic, _ = _split_at_magic(url)
     objects = list_objects(fixed) if magic else ()
     listed = {name: version for name, version in objects if matches(url, name)}

@@ -102,17 +102,17 @@ def open_outputs(paths: Sequence[str]) -> list[SavedOutput]:
     """Open the outputs at these paths, which are to be compared."""
     for path in paths:
         refuse_secrets(path)
-    found = {path: found_object(path) for path in paths if is_object_url(path)}
+    versions = {path: found_object(path) for path in paths if is_object_url(path)}
     files = [_files(path) for path in paths]
     sidecars = [read_sidecar(path) for path in paths]
-    known = zip(paths, files, sidecars, strict=True)
-    forms = [_own_form(path, parts, sidecar, found) for path, parts, sidecar in known]
+    outputs = zip(paths, files, sidecars, strict=True)
+    forms = [_own_form(path, parts, sidecar, versions) for path, parts, sidecar in outputs]
     lender = next((form for form in forms if form is not None), None)
     if lender is None:
         message = f"the types of its columns are not known: there is no {sidecar_path(paths[0])}"
         raise InputError(message, file=paths[0])
     return [
-        SavedOutput(path, parts, form or _text_form(parts, lender, found), sidecar, found)
+        SavedOutput(path, parts, form or _text_form(parts, lender, versions), sidecar, versions)
         for path, parts, form, sidecar in zip(paths, files, forms, sidecars, strict=True)
     ]
 
@@ -126,17 +126,17 @@ def column_differences(
     ('k is INT in A, BIGINT in B', 'v INT is in A only')
     """
     first, second = dict(a), dict(b)
-    found = [
+    differences = [
         f"{name} is {first[name]} in {names[0]}, {second[name]} in {names[1]}"
         for name in first
         if name in second and first[name] != second[name]
     ]
-    found += [f"{n} {t} is in {names[0]} only" for n, t in a if n not in second]
-    found += [f"{n} {t} is in {names[1]} only" for n, t in b if n not in first]
-    if not found and list(first) != list(second):
+    differences += [f"{n} {t} is in {names[0]} only" for n, t in a if n not in second]
+    differences += [f"{n} {t} is in {names[1]} only" for n, t in b if n not in first]
+    if not differences and list(first) != list(second):
         orders = [", ".join(columns) for columns in (first, second)]
-        found = [f"the order is {orders[0]} in {names[0]}, {orders[1]} in {names[1]}"]
-    return tuple(found)
+        differences = [f"the order is {orders[0]} in {names[0]}, {orders[1]} in {names[1]}"]
+    return tuple(differences)
 
 
 def typed_names(form: OutputForm) -> list[tuple[str, str]]:
@@ -157,8 +157,8 @@ def _files(path: str) -> tuple[str, ...]:
         files = [os.path.join(path, name) for name in names]
     endings = {_ending(file) for file in files}
     if len(endings) != 1 or not endings <= set(FORMATS):
-        known = ", ".join(FORMATS)
-        raise InputError(f"not an output: a file, or a folder of files, in {known}", file=path)
+        formats = ", ".join(FORMATS)
+        raise InputError(f"not an output: a file, or a folder of files, in {formats}", file=path)
     return tuple(files)
 
 
@@ -167,15 +167,15 @@ def _ending(file: str) -> str:
 
 
 def _own_form(
-    path: str, files: Sequence[str], sidecar: Sidecar | None, found: Mapping[str, Found]
+    path: str, files: Sequence[str], sidecar: Sidecar | None, versions: Mapping[str, Found]
 ) -> OutputForm | None:
     """Return the form of an output as far as it is known without another one."""
     if _ending(files[0]) in _TEXTS:
         if sidecar is None:
             return None
         lender = OutputForm("", sidecar_schema(path, sidecar), sidecar.lifetime)
-        return _text_form(files, lender, found)
-    form, *others = [_stored_form(file, found.get(file)) for file in files]
+        return _text_form(files, lender, versions)
+    form, *others = [_stored_form(file, versions.get(file)) for file in files]
     for file, other in zip(files[1:], others, strict=True):
         differ = column_differences(typed_names(form), typed_names(other), (files[0], file))
         if differ:
@@ -183,14 +183,16 @@ def _own_form(
     return form
 
 
-def _text_form(files: Sequence[str], lender: OutputForm, found: Mapping[str, Found]) -> OutputForm:
+def _text_form(
+    files: Sequence[str], lender: OutputForm, versions: Mapping[str, Found]
+) -> OutputForm:
     """Return the columns that the files name, in the lender's types and order; a name that it does
     not have counts as STRING."""
     ending = _ending(files[0])
-    named = list(dict.fromkeys(name for file in files for name in _text_names(file, found)))
-    known = lender.schema.columns
+    named = list(dict.fromkeys(name for file in files for name in _text_names(file, versions)))
+    columns = lender.schema.columns
     # JSON may leave a NULL out, a header nothing.
-    kept = [c for c in known if ending == ".jsonl" or c[0] in named]
+    kept = [c for c in columns if ending == ".jsonl" or c[0] in named]
     new = [(n, STRING) for n in named if n not in lender.schema.names and n not in _TIMES]
     return OutputForm(ending, Schema((*kept, *new), lender.schema.time), lender.lifetime)
 
@@ -198,9 +200,9 @@ def _text_form(files: Sequence[str], lender: OutputForm, found: Mapping[str, Fou
 _decoder = msgspec.json.Decoder(dict[str, object])
 
 
-def _text_names(file: str, found: Mapping[str, Found]) -> list[str]:
+def _text_names(file: str, versions: Mapping[str, Found]) -> list[str]:
     """Return the names in the header, or in the first row."""
-    data = DataFile(file, (), found=found.get(file))
+    data = DataFile(file, (), found=versions.get(file))
     try:
         if _ending(file) == ".csv":
             with io.TextIOWrapper(data.open_text(), encoding="utf-8-sig", newline="") as lines:
@@ -212,8 +214,8 @@ def _text_names(file: str, found: Mapping[str, Found]) -> list[str]:
         raise InputError(f"not a readable file: {error}", file=file, line=1) from error
 
 
-def _stored_form(file: str, found: Found | None) -> OutputForm:
-    stored = _stored_schema(file, found)
+def _stored_form(file: str, version: Found | None) -> OutputForm:
+    stored = _stored_schema(file, version)
     types = {column.name: _held(column, file) for column in stored}
     lifetime = all(types.get(name) in (BIGINT, TIMESTAMP) for name in _TIMES)
     if not lifetime and types.get("offset") != BIGINT:
@@ -223,15 +225,15 @@ def _stored_form(file: str, found: Found | None) -> OutputForm:
     return OutputForm(_ending(file), Schema(columns, types.get("vs", BIGINT)), lifetime)
 
 
-def _stored_schema(file: str, found: Found | None) -> pa.Schema:
+def _stored_schema(file: str, version: Found | None) -> pa.Schema:
     try:
-        return stored_schema(file, found)
+        return stored_schema(file, version)
     except OSError as error:
         raise InputError(f"not a readable file: {error}", file=file) from error
 
 
 def _held(column: pa.Field, file: str) -> pa.DataType:
-    found = holding_type(column.type)
-    if found is None:
+    dtype = holding_type(column.type)
+    if dtype is None:
         raise InputError(f"no type of Weir holds {column.type}", file=file, column=column.name)
-    return found
+    return dtype

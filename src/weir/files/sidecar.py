@@ -72,8 +72,8 @@ def read_sidecar(output: str) -> Sidecar | None:
     understood."""
     path = sidecar_path(output)
     try:
-        found = read_small_file(path)
-        return None if found is None else _decoder.decode(found)
+        text = read_small_file(path)
+        return None if text is None else _decoder.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not a digest file: {error}", file=path) from None
 

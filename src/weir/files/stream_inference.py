@@ -80,7 +80,7 @@ def inferred_stream(path: str) -> InferredStream:
         files = [(file, None) for file in source_files(path, "")]
     looked = files[:_MOST_FILES]
     most = MOST_ROWS // len(looked)
-    columns, notes, empty = _merged({f: file_columns(f, found, most) for f, found in looked})
+    columns, notes, empty = _merged({f: file_columns(f, version, most) for f, version in looked})
     if len(files) > 1:
         which = f"the first {len(looked)} of " if len(looked) < len(files) else ""
         notes.insert(0, f"Guessed from the first rows of {which}{counted(len(files), 'file')}.")
@@ -101,12 +101,14 @@ def inferred_stream(path: str) -> InferredStream:
 # --- columns ---------------------------------------------------------------------------------
 
 
-def _merged(found: Mapping[str, Mapping[str, Guess]]) -> tuple[Columns, list[str], list[str]]:
+def _merged(
+    columns_by_file: Mapping[str, Mapping[str, Guess]],
+) -> tuple[Columns, list[str], list[str]]:
     """Return the columns of all files together, with notes on what was guessed or left out, and
     those of which no value was seen."""
     types: dict[str, pa.DataType] = {}
     doubts: dict[str, str] = {}
-    for columns in found.values():
+    for columns in columns_by_file.values():
         for name, (dtype, doubt) in columns.items():
             before = types.get(name, NULL)
             types[name] = together(before, dtype)
@@ -114,12 +116,16 @@ def _merged(found: Mapping[str, Mapping[str, Guess]]) -> tuple[Columns, list[str
                 doubt = doubt or f"{type_name(before)} in some files, {type_name(dtype)} in others"
             doubts[name] = doubts.get(name) or doubt
     if not types:
-        raise InputError("the file has no rows to guess columns from", file=next(iter(found)))
+        raise InputError(
+            "the file has no rows to guess columns from", file=next(iter(columns_by_file))
+        )
     notes: list[str] = []
     for name, dtype in list(types.items()):
         # A field may be missing in rows of JSON, a column in no other file.
-        lacks = [f for f, c in found.items() if name not in c and ending_of(f) != ".jsonl"]
-        texts = any(ending_of(file) == ".jsonl" for file in found)
+        lacks = [
+            f for f, c in columns_by_file.items() if name not in c and ending_of(f) != ".jsonl"
+        ]
+        texts = any(ending_of(file) == ".jsonl" for file in columns_by_file)
         if not _may_be_named(name, dtype) or (texts and UNPLAIN_NAME.search(name)):
             notes.append(f"{name or '(no name)'}: no column can be called so, so it is left out.")
         elif not is_known(dtype):
@@ -131,7 +137,7 @@ def _merged(found: Mapping[str, Mapping[str, Guess]]) -> tuple[Columns, list[str
             continue
         del types[name]
     if not types:
-        raise InputError(" ".join(notes), file=next(iter(found)))
+        raise InputError(" ".join(notes), file=next(iter(columns_by_file)))
     empty = [n for n, dtype in types.items() if pa.types.is_null(dtype)]
     if empty:
         notes.append(f"{', '.join(empty)}: no value was seen, so the type is a guess.")
@@ -169,7 +175,7 @@ def _times(
     files: Sequence[tuple[str, Found | None]], columns: Columns, vs: str, most: int
 ) -> tuple[str | None, int]:
     """Return the unit of a BIGINT time, and the delay that admits all of the first rows."""
-    each = [_first_times(file, found, (vs, dict(columns)[vs]), most) for file, found in files]
+    each = [_first_times(file, version, (vs, dict(columns)[vs]), most) for file, version in files]
     values = [v for times in each for v in times]
     unit, size = None, 1.0
     if dict(columns)[vs] == BIGINT and values:
@@ -181,10 +187,10 @@ def _times(
 
 
 def _first_times(
-    file: str, found: Found | None, column: tuple[str, pa.DataType], most: int
+    file: str, version: Found | None, column: tuple[str, pa.DataType], most: int
 ) -> list[int]:
     source = Source("A", (column,), file, SourceOptions(column[0]), 0)
-    chunk = next(iter(open_partition(source, file, found=found).chunks(most)), None)
+    chunk = next(iter(open_partition(source, file, found=version).chunks(most)), None)
     if chunk is None:
         return []
     return [v for v in chunk.rows.column(0).cast(BIGINT).to_pylist() if v is not None]

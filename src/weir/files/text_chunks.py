@@ -66,10 +66,10 @@ def cast_texts(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
     }
 
 
-def misfit_reason(dtype: pa.DataType, came: object) -> str:
+def misfit_reason(dtype: pa.DataType, value: object) -> str:
     """Say of a value that is none of a type what was wanted, and how a number can be a time."""
-    reason = f"wanted {type_name(dtype)}, came {shown(repr(came))}"
-    if dtype == TIMESTAMP and str(came).lstrip("-").isdecimal():
+    reason = f"wanted {type_name(dtype)}, came {shown(repr(value))}"
+    if dtype == TIMESTAMP and str(value).lstrip("-").isdecimal():
         return f"{reason}; {EPOCH_HINT}"
     return reason
 
@@ -98,8 +98,8 @@ def told_reason(reason: str) -> str:
     >>> told_reason("wanted BIGINT: Expected `int | null`, got `str`")
     'wanted BIGINT, came a text'
     """
-    told = _DECODED.sub(lambda found: f", came {_JSON_WORDS.get(found[1], found[1])}", reason)
-    return told.replace(", came None", ", came NULL")
+    plain = _DECODED.sub(lambda match: f", came {_JSON_WORDS.get(match[1], match[1])}", reason)
+    return plain.replace(", came None", ", came NULL")
 
 
 EPOCH_HINT = (

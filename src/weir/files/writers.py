@@ -106,7 +106,7 @@ class OutputStaging(Protocol):
         """Turn what the system refuses into an error with the output's path."""
         ...
 
-    def finish(self, made: str, sidecar: Sidecar) -> None:
+    def finish(self, output: str, sidecar: Sidecar) -> None:
         """Note what is whole now, and the digest that goes with it."""
         ...
 
@@ -129,9 +129,9 @@ class Staging:
     its path."""
 
     def __init__(self, path: str | Path) -> None:
-        self._given = str(path)
+        self._shown_path = str(path)
         self._path = os.path.abspath(path)
-        self._made = ""
+        self._output = ""
         self.check_what_is_there()
         parent, name = os.path.split(self._path)
         with self.naming():
@@ -145,12 +145,12 @@ class Staging:
         such a folder is replaced."""
         if not os.path.isdir(self._path):
             return
-        if not self._given.endswith("/"):
-            raise RunError(f"cannot write '{self._given}': it is a folder")
+        if not self._shown_path.endswith("/"):
+            raise RunError(f"cannot write '{self._shown_path}': it is a folder")
         strange = [n for n in sorted(os.listdir(self._path)) if not _is_of_output(n)]
         if strange:
             raise RunError(
-                f"cannot write '{self._given}': the folder has other files, {strange[0]} say; "
+                f"cannot write '{self._shown_path}': the folder has other files, {strange[0]} say; "
                 "an output replaces the whole folder, so give it one of its own"
             )
 
@@ -163,44 +163,46 @@ class Staging:
         except OSError as error:
             under_a_file = isinstance(error, FileExistsError | NotADirectoryError)
             why = "a part of its path is a file, not a folder" if under_a_file else error.strerror
-            raise RunError(f"cannot write '{self._given}': {why or error}") from error
+            raise RunError(f"cannot write '{self._shown_path}': {why or error}") from error
         except RecursionError:  # folders are made from the inside out
-            raise RunError(f"cannot write '{self._given}': its path has too many parts") from None
+            raise RunError(
+                f"cannot write '{self._shown_path}': its path has too many parts"
+            ) from None
 
     @property
     def shown(self) -> str:
         """Return the path as the user wrote it."""
-        return self._given
+        return self._shown_path
 
-    def finish(self, made: str, sidecar: Sidecar) -> None:
+    def finish(self, output: str, sidecar: Sidecar) -> None:
         """Note that this file or folder is whole, and write the digest file that goes with it."""
         with self.naming():
-            write_sidecar(made, sidecar)
-        self._made = made
+            write_sidecar(output, sidecar)
+        self._output = output
 
     def put_in_place(self) -> None:
         """Rename what was finished to the output's path, and remove the staging folder."""
-        made = self._made
+        output = self._output
         with self.naming():
-            if os.path.isdir(made):
-                self._replace_folder(made)
+            if os.path.isdir(output):
+                self._replace_folder(output)
             else:
                 # In this order, whatever is interrupted, no old digest stands beside a new file.
                 Path(sidecar_path(self._path)).unlink(missing_ok=True)
-                os.replace(made, self._path)
-                os.replace(sidecar_path(made), sidecar_path(self._path))
+                os.replace(output, self._path)
+                os.replace(sidecar_path(output), sidecar_path(self._path))
             self.remove()
 
-    def _replace_folder(self, made: str) -> None:
+    def _replace_folder(self, output: str) -> None:
         """Replace a folder, which cannot be done in one step: the old one steps aside first, and
         comes back if the new one cannot be renamed."""
         aside = os.path.join(self.folder, _ASIDE)
         if not os.path.isdir(self._path):
-            os.replace(made, self._path)
+            os.replace(output, self._path)
             return
         os.rename(self._path, aside)
         try:
-            os.replace(made, self._path)
+            os.replace(output, self._path)
         except BaseException:
             os.rename(aside, self._path)
             raise
@@ -268,15 +270,15 @@ class OutputWriter:
     def finish(self, digest: Digest) -> OutputStaging:
         """Sort and write the rows; `digest` is that of all rows. What is returned has only to be
         put in place."""
-        made = os.path.join(self._staging.folder, "output")
+        output = os.path.join(self._staging.folder, "output")
         with self._staging.naming():
             if self._is_folder:
-                os.mkdir(made)
+                os.mkdir(output)
                 for vertex, runs in enumerate(self._runs):
-                    self._write_file(os.path.join(made, part_name(vertex)), [runs])
+                    self._write_file(os.path.join(output, part_name(vertex)), [runs])
             else:
-                self._write_file(made, self._runs)
-        self._staging.finish(made, self._form.sidecar(digest))
+                self._write_file(output, self._runs)
+        self._staging.finish(output, self._form.sidecar(digest))
         return self._staging
 
     def abort(self) -> None:

@@ -200,14 +200,14 @@ def _by_branch(
     branches: Sequence[tuple[Part, Part]], otherwise: Part, batch: Batch, dtype: pa.DataType
 ) -> pa.Array:
     left = np.arange(len(batch), dtype=np.intp)
-    found: list[tuple[RowIndices, pa.Array]] = []
+    pieces: list[tuple[RowIndices, pa.Array]] = []
     for condition, value in branches:
         holds = _true_rows(_values(condition, batch, left))
         reached = left[holds]
-        found.append((reached, _values(value, batch, reached)))
+        pieces.append((reached, _values(value, batch, reached)))
         left = left[~holds]
-    found.append((left, _values(otherwise, batch, left)))
-    return assemble(len(batch), dtype, found)
+    pieces.append((left, _values(otherwise, batch, left)))
+    return assemble(len(batch), dtype, pieces)
 
 
 # --- parts of batches ----------------------------------------------------------------------
@@ -240,10 +240,10 @@ def _values(part: Part, batch: Batch, rows: RowIndices) -> pa.Array:
         return part.array(batch)
     if not len(rows):
         return pa.nulls(0, part.type)
-    taken = pa.array(rows)
+    indices = pa.array(rows)
     # Columns that the part does not read stay as they are: nobody looks at them.
     columns = tuple(
-        c.take(taken) if index in part.columns else c for index, c in enumerate(batch.columns)
+        c.take(indices) if index in part.columns else c for index, c in enumerate(batch.columns)
     )
     try:
         return part.array(Batch(batch.vs[rows], batch.ve[rows], columns))

@@ -81,7 +81,7 @@ PYTHON_BUILDERS: Mapping[str, Builder] = {**python_numbers.FUNCTIONS, **python_t
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ErrorContext:
     """Says where a part stands in the program, and what to say of arguments on which Arrow
     fails."""
 
@@ -138,8 +138,8 @@ def _compile(expr: Expr, schema: Schema) -> Part:
         case Cast():
             arg = _compile(expr.arg, schema)
             convert = build_cast(arg.type, _type(expr), expr.lenient)
-            told = _Told(expr.position, lambda v, _: misfit(v[0], _type(expr)))
-            return _apply(convert, [arg], _type(expr), told)
+            context = _ErrorContext(expr.position, lambda v, _: misfit(v[0], _type(expr)))
+            return _apply(convert, [arg], _type(expr), context)
         case UserCall():
             return _user_call(expr, [_compile(a, schema) for a in expr.args])
     raise AssertionError(f"not bound: {expr!r}")
@@ -185,55 +185,63 @@ def _call(call: Call, args: Sequence[Part]) -> Part:
         tuple(a.type for a in args),
         tuple(a.constant for a in args),
     )
-    return _apply(builders[call.function](site), args, _type(call), _told(call))
+    return _apply(builders[call.function](site), args, _type(call), _error_context(call))
 
 
-def _told(call: Call) -> _Told:
+def _error_context(call: Call) -> _ErrorContext:
     def why(values: Sequence[object], error: Exception) -> str:
         shown = render(replace(call, args=tuple(Literal(v) for v in values)))
         return f"{error} in {shown}"
 
-    return _Told(call.position, why)
+    return _ErrorContext(call.position, why)
 
 
 def _is_null(part: Part) -> bool:
     return part.constant is not None and not part.constant.is_valid
 
 
-def _apply(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, told: _Told) -> Part:
+def _apply(
+    function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, context: _ErrorContext
+) -> Part:
     if all(a.constant is not None for a in args):
-        return _folded(function, args, dtype, told)
-    run = _runner(function, [a.run for a in args], told)
+        return _folded(function, args, dtype, context)
+    run = _runner(function, [a.run for a in args], context)
     return made_of(args, run, dtype)
 
 
-def _folded(function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, told: _Told) -> Part:
+def _folded(
+    function: ArrayFunction, args: Sequence[Part], dtype: pa.DataType, context: _ErrorContext
+) -> Part:
     one = [as_array(a.constant, 1) for a in args]
     try:
         return constant_part(function(*one)[0])
     except (pa.ArrowInvalid, RowFailure):
         # Whether it fails is for the rows that reach it to say.
-        return Part(_runner(function, [a.array for a in args], told), dtype)
+        return Part(_runner(function, [a.array for a in args], context), dtype)
 
 
 def _runner(
-    function: ArrayFunction, args: Sequence[Callable[[Batch], Datum]], told: _Told
+    function: ArrayFunction, args: Sequence[Callable[[Batch], Datum]], context: _ErrorContext
 ) -> Callable[[Batch], Datum]:
     def run(batch: Batch) -> Datum:
         values = [arg(batch) for arg in args]
         try:
             return function(*values)
         except RowFailure as failure:
-            failure.place = failure.place or told.place
+            failure.place = failure.place or context.place
             raise
         except pa.ArrowInvalid as error:
-            raise _located(function, values, len(batch), told, error) from None
+            raise _located(function, values, len(batch), context, error) from None
 
     return run
 
 
 def _located(
-    function: ArrayFunction, values: Sequence[Datum], length: int, told: _Told, error: Exception
+    function: ArrayFunction,
+    values: Sequence[Datum],
+    length: int,
+    context: _ErrorContext,
+    error: Exception,
 ) -> RowFailure:
     """Find the first row on which Arrow fails, and return its failure."""
     low, high = 0, length
@@ -246,7 +254,7 @@ def _located(
         else:
             low = middle
     shown = [shown_value(v if isinstance(v, pa.Scalar) else v[low]) for v in values]
-    return RowFailure(low, told.why(shown, error), place=told.place)
+    return RowFailure(low, context.why(shown, error), place=context.place)
 
 
 def _slice(value: Datum, start: int, stop: int) -> Datum:

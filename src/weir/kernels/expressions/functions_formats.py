@@ -76,8 +76,8 @@ def _written(column: pa.Array, part: TimePart) -> pa.Array:
 
 
 def _named(names: pa.Array, indexes: pa.Array, letters: int) -> pa.Array:
-    found = names.take(indexes)
-    return pc.utf8_slice_codeunits(found, 0, letters) if letters else found
+    full_names = names.take(indexes)
+    return pc.utf8_slice_codeunits(full_names, 0, letters) if letters else full_names
 
 
 def _within(values: pa.Array, size: int) -> pa.Array:

@@ -36,14 +36,14 @@ def _array_contains(site: Site) -> ArrayFunction:
     """Build the search: TRUE if found; NULL if not found but an element, or the value, is NULL."""
     equal = comparison("eq", site.arg_types[1])
 
-    def run(lists: pa.Array, wanted: pa.Array) -> pa.Array:
+    def run(lists: pa.Array, elements: pa.Array) -> pa.Array:
         lengths = _lengths(lists)
         owners = np.repeat(np.arange(len(lists)), lengths)
-        same = equal(lists.flatten(), wanted.take(pa.array(owners)))
-        found = _any(owners, pc.fill_null(same, False), len(lists))
-        unknown = _any(owners, same.is_null(), len(lists)) & ~found
-        nulls = unknown | np.asarray(lists.is_null()) | np.asarray(wanted.is_null())
-        return pa.array(found, BOOLEAN, mask=nulls)
+        same = equal(lists.flatten(), elements.take(pa.array(owners)))
+        contains = _any(owners, pc.fill_null(same, False), len(lists))
+        unknown = _any(owners, same.is_null(), len(lists)) & ~contains
+        nulls = unknown | np.asarray(lists.is_null()) | np.asarray(elements.is_null())
+        return pa.array(contains, BOOLEAN, mask=nulls)
 
     return spread(run)
 

@@ -93,9 +93,9 @@ def _by_codes(compare: ArrayFunction) -> ArrayFunction:
         length = length_of((left, right))
         a, b = as_array(left, length), as_array(right, length)
         codes = order_codes(pa.concat_arrays([a, b]))
-        known = pc.and_(a.is_valid(), b.is_valid())
+        both_valid = pc.and_(a.is_valid(), b.is_valid())
         result = compare(pa.array(codes[:length]), pa.array(codes[length:]))
-        return pc.if_else(known, result, pa.scalar(None, BOOLEAN))
+        return pc.if_else(both_valid, result, pa.scalar(None, BOOLEAN))
 
     return run
 
@@ -121,16 +121,16 @@ def _in(site: Site) -> ArrayFunction:
 
 
 def _in_constants(options: list[pa.Scalar], dtype: pa.DataType) -> ArrayFunction:
-    known = pa.array([o.as_py() for o in options if o.is_valid], dtype)
-    has_null = len(known) < len(options)
-    lookup = pc.SetLookupOptions(value_set=known)
+    constants = pa.array([o.as_py() for o in options if o.is_valid], dtype)
+    has_null = len(constants) < len(options)
+    lookup = pc.SetLookupOptions(value_set=constants)
     nothing = pa.scalar(None, BOOLEAN)
 
     def run(value: pa.Array, *_: Datum) -> pa.Array:
-        found = pc.call_function("is_in", [value], lookup)
+        is_member = pc.call_function("is_in", [value], lookup)
         if has_null:
-            return pc.if_else(found, True, nothing)
-        return pc.if_else(value.is_valid(), found, nothing) if value.null_count else found
+            return pc.if_else(is_member, True, nothing)
+        return pc.if_else(value.is_valid(), is_member, nothing) if value.null_count else is_member
 
     return run
 

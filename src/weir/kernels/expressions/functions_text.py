@@ -177,8 +177,8 @@ def _regexp_extract(site: Site) -> ArrayFunction:
     whole = f"(?P<g0>{named})"
 
     def run(column: pa.Array, *_: Datum) -> pa.Array:
-        found = pc.struct_field(pc.extract_regex(column, whole), [group])
-        return pc.if_else(column.is_valid(), pc.fill_null(found, ""), pa.scalar(None, STRING))
+        extracted = pc.struct_field(pc.extract_regex(column, whole), [group])
+        return pc.if_else(column.is_valid(), pc.fill_null(extracted, ""), pa.scalar(None, STRING))
 
     return run
 

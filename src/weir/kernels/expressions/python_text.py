@@ -188,9 +188,9 @@ def _in_list(sought: Datum, lists: Datum) -> pa.Array:
     values, column = as_array(sought, length), as_array(lists, length)
     rows = pc.list_parent_indices(column)
     same = np.asarray(equal(column.flatten(), values.take(rows)))
-    found = np.zeros(length, dtype=np.bool_)
-    found[np.asarray(rows)[same]] = True
-    return pa.array(found)
+    is_member = np.zeros(length, dtype=np.bool_)
+    is_member[np.asarray(rows)[same]] = True
+    return pa.array(is_member)
 
 
 def _length(site: Site) -> ArrayFunction:
@@ -234,9 +234,9 @@ def _matches(site: Site) -> ArrayFunction:
             return pc.match_substring_regex(column, written)
         # Only texts with a part that every match has can match, and this is found much faster.
         rows = np.flatnonzero(np.asarray(contains(column, needle)))
-        found = np.zeros(len(column), dtype=np.bool_)
-        found[rows] = pc.match_substring_regex(column.take(pa.array(rows)), written)
-        return pa.array(found)
+        is_match = np.zeros(len(column), dtype=np.bool_)
+        is_match[rows] = pc.match_substring_regex(column.take(pa.array(rows)), written)
+        return pa.array(is_match)
 
     return present(lambda column, *_: by_ascii(column, fast, slow, BOOLEAN))
 

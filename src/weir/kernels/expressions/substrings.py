@@ -26,8 +26,8 @@ def contains(column: pa.Array, sought: str) -> pa.Array:
     if not len(pattern):
         return pc.match_substring(column, sought)
     offsets, text = binary_buffers(column)
-    found = pa.array(find_in_rows(text, offsets.astype(np.uint64), pattern))
-    return pc.if_else(column.is_valid(), found, None) if column.null_count else found
+    has_pattern = pa.array(find_in_rows(text, offsets.astype(np.uint64), pattern))
+    return pc.if_else(column.is_valid(), has_pattern, None) if column.null_count else has_pattern
 
 
 def split(column: pa.Array, separator: str) -> pa.Array:

@@ -265,9 +265,9 @@ def _checked(function: ScalarFunction, result: object, length: int) -> pa.Array:
         result = result.combine_chunks()
     elif isinstance(result, np.ndarray) and result.ndim == 1:
         result = _of_numpy(function, result)
-    wanted = function.result
-    if not isinstance(result, pa.Array) or result.type != wanted:
-        raise _wrong_type(function, 0, f"{type_name(wanted)}, not {_kind(result, wanted)}")
+    declared = function.result
+    if not isinstance(result, pa.Array) or result.type != declared:
+        raise _wrong_type(function, 0, f"{type_name(declared)}, not {_kind(result, declared)}")
     if len(result) != length:
         raise _wrong_type(
             function, 0, f"an array as long, not {len(result)} values for {length} rows"
@@ -292,11 +292,11 @@ def _of_numpy(function: ScalarFunction, result: np.ndarray) -> pa.Array:
         raise _wrong_type(function, 0, why) from None
 
 
-def _kind(result: object, wanted: pa.DataType) -> str:
+def _kind(result: object, declared: pa.DataType) -> str:
     if not isinstance(result, pa.Array):
         return shown(result)
     name = type_name(result.type)
-    return name if name != type_name(wanted) else str(result.type)  # apart in NULLs allowed
+    return name if name != type_name(declared) else str(result.type)  # apart in NULLs allowed
 
 
 def _first_failing(call: Callable[..., object], args: Sequence[pa.Array]) -> int:

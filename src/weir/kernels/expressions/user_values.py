@@ -121,10 +121,10 @@ def _holds(value: object, dtype: pa.DataType) -> bool:
     return True
 
 
-def _whole(made: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(made, pa.ChunkedArray):  # Arrow's way to have more than one array can hold
-        raise _too_much(len(made.chunk(0)))
-    return made
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):  # Arrow's way to have more than one array can hold
+        raise _too_much(len(column.chunk(0)))
+    return column
 
 
 def _too_much(row: int) -> RowFailure:
@@ -174,10 +174,10 @@ def plain_value(value: object, dtype: pa.DataType) -> object:
         return None
     converted = converter(dtype)(value)
     try:
-        given: object = pa.scalar(converted, dtype).as_py()
+        plain: object = pa.scalar(converted, dtype).as_py()
     except (ValueError, OverflowError) as error:  # a time beyond the year 9999
         raise Misfit(dtype, value, f", for which Python has no value: {error}") from None
-    return given
+    return plain
 
 
 @lru_cache(maxsize=1024)
@@ -210,10 +210,10 @@ def _plain_list(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
     kind, limit = _PLAIN.get(dtype.value_type), 1 << _BITS.get(dtype.value_type, 0)
     if kind not in (int, float, bool, str):
         return otherwise
-    wanted = {kind}
+    plain_types = {kind}
 
     def run(value: object) -> object:
-        if type(value) is list and set(map(type, value)) == wanted:
+        if type(value) is list and set(map(type, value)) == plain_types:
             if kind is int:
                 if -limit <= min(value) and max(value) < limit:
                     return [*value]
@@ -238,8 +238,8 @@ def _plain_struct(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
             looks.append(f"-{limit} <= x{n} < {limit}")
         elif kind is str:
             looks.append(f"x{n}.isascii()")
-    given = ", ".join(f"{name!r}: x{n}" for n, name in enumerate(names))
-    text = f"def run(value):\n    if {' and '.join(looks)}:\n        return {{{given}}}\n"
+    fields = ", ".join(f"{name!r}: x{n}" for n, name in enumerate(names))
+    text = f"def run(value):\n    if {' and '.join(looks)}:\n        return {{{fields}}}\n"
     home: dict[str, Any] = {"StructValue": StructValue, "otherwise": otherwise}
     exec(compile(text + "    return otherwise(value)", __file__, "exec"), home)
     run: ConvertValue = home["run"]
@@ -407,14 +407,14 @@ def _struct(dtype: pa.DataType, fields: list[tuple[str, ConvertValue]]) -> Conve
             raise Misfit(dtype, value)
         if set(value) != names:
             raise Misfit(dtype, value, f": its keys must be {', '.join(map(repr, names_of))}")
-        given = {}
+        result = {}
         name = ""
         try:
             for name, convert in fields:
-                given[name] = convert(value[name])
+                result[name] = convert(value[name])
         except Misfit as inner:
             raise Misfit(dtype, value, f": {name!r} must be {inner}") from None
-        return given
+        return result
 
     names_of = [name for name, _ in fields]
     return run

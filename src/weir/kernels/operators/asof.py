@@ -59,13 +59,13 @@ class AsofKernel:
         groups = self._keys.encode(left, self._left_keys)
         self._keys.joined(groups)
         self._newest = grown(self._newest, self._keys.capacity, -1)
-        found, replaced = latest_rows(
+        matches, replaced = latest_rows(
             left.vs, groups, right.vs, right_groups, slots, self._newest, self._older,
             self._condition is None,
         )  # fmt: skip
         if self._condition is not None:
-            found = self._search(left, found)
-        rows = self._matched(left, found)
+            matches = self._search(left, matches)
+        rows = self._matched(left, matches)
         result = emitted([(rows.vs + 1, rows)])
         self._keys.left(groups)
         self._keys.left(self._group_of[replaced])
@@ -84,32 +84,32 @@ class AsofKernel:
         self._group_of[slots] = groups
         return slots
 
-    def _search(self, left: Batch, found: Int64s) -> Int64s:
+    def _search(self, left: Batch, candidates: Int64s) -> Int64s:
         """Go, for each left row, from newer to older right rows until the condition holds."""
         assert self._condition is not None
         result = np.full(len(left), -1, dtype=np.int64)
-        rows = np.flatnonzero(found >= 0)
-        found = found[rows]
+        rows = np.flatnonzero(candidates >= 0)
+        candidates = candidates[rows]
         while len(rows):
             mine = left.take(rows)
-            pairs = Batch(mine.vs, mine.ve, mine.columns + self._rows.columns(found))
+            pairs = Batch(mine.vs, mine.ve, mine.columns + self._rows.columns(candidates))
             kept = pc.fill_null(self._condition(pairs), False).to_numpy(zero_copy_only=False)
             holds = np.asarray(kept, dtype=np.bool_)
-            result[rows[holds]] = found[holds]
-            rows, found = rows[~holds], self._older[found[~holds]]
-            rows, found = rows[found >= 0], found[found >= 0]
+            result[rows[holds]] = candidates[holds]
+            rows, candidates = rows[~holds], self._older[candidates[~holds]]
+            rows, candidates = rows[candidates >= 0], candidates[candidates >= 0]
         return result
 
-    def _matched(self, left: Batch, found: Int64s) -> Batch:
+    def _matched(self, left: Batch, matches: Int64s) -> Batch:
         if self._keeps_unmatched:
-            missing = found < 0
-            held = self._rows.columns(found[~missing])
+            missing = matches < 0
+            held = self._rows.columns(matches[~missing])
             index = pa.array(np.cumsum(~missing) - 1, mask=missing)
             columns = tuple(c.take(index) for c in held)
             return Batch(left.vs, left.ve, left.columns + columns)
-        rows = np.flatnonzero(found >= 0)
+        rows = np.flatnonzero(matches >= 0)
         mine = left.take(rows)
-        return Batch(mine.vs, mine.ve, mine.columns + self._rows.columns(found[rows]))
+        return Batch(mine.vs, mine.ve, mine.columns + self._rows.columns(matches[rows]))
 
     def snapshot(self) -> Tables:
         slots = self._rows.held()

@@ -50,7 +50,7 @@ class InstanceChanges:
         self._calls = 0
         self._shared = {name: self._parts(value) for name, value in self._class_values()}
 
-    def made(self, instance: object) -> MadeAttributes:
+    def initial_attributes(self, instance: object) -> MadeAttributes:
         """Return the undeclared attributes of a new instance."""
         watches = self._calls < WATCHED_CALLS
         return {
@@ -59,23 +59,23 @@ class InstanceChanges:
             if name not in self._ignored
         }
 
-    def changed(self, instance: object, made: MadeAttributes) -> tuple[str, str] | None:
+    def changed(self, instance: object, initial: MadeAttributes) -> tuple[str, str] | None:
         """Name an attribute that differs from when the instance was made, and say what was done
         to it; None if there is none."""
         present, ignored = _attributes(instance, self._slots), self._ignored
         for name, value in present.items():
-            if name not in ignored and made.get(name, _MISSING)[0] is not value:
+            if name not in ignored and initial.get(name, _MISSING)[0] is not value:
                 return name, "sets"
-        for name in made:
+        for name in initial:
             if name not in present:
                 return name, "deletes"
         if self._calls < WATCHED_CALLS:
             self._calls += 1
-            return self._changed_inside(made)
+            return self._changed_inside(initial)
         return None
 
-    def _changed_inside(self, made: MadeAttributes) -> tuple[str, str] | None:
-        for name, (value, parts) in made.items():
+    def _changed_inside(self, initial: MadeAttributes) -> tuple[str, str] | None:
+        for name, (value, parts) in initial.items():
             if parts is not None and not _is_same(parts, self._parts(value)):
                 return name, "changes"
         for name, value in self._class_values():

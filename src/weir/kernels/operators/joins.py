@@ -161,9 +161,9 @@ class JoinKernel:
                 cover.restore(slots, extra)
             self._live.grow(2 * self._keys.capacity)
             groups = side.groups(slots)
-            known = groups >= 0  # the others, of NULL keys, meet nobody
-            buckets = 2 * groups[known] + number
-            self._live.insert_all(buckets, slots[known], batch.ve[known], START)
+            has_key = groups >= 0  # the others, of NULL keys, meet nobody
+            buckets = 2 * groups[has_key] + number
+            self._live.insert_all(buckets, slots[has_key], batch.ve[has_key], START)
 
     def _sides(self) -> tuple[tuple[str, HeldSide, Coverage | None], ...]:
         return (

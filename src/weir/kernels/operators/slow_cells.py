@@ -36,8 +36,8 @@ from weir.plan.usercode.made_functions import plain_function
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """A `_Taken` is a merge with what the rows of a slice bring to it."""
+class _MergeRows:
+    """A `_MergeRows` is a merge with what the rows of a slice bring to it."""
 
     merge: StateMerge
     args: list[tuple[object, ...]]
@@ -87,7 +87,7 @@ class SlowCells:
         """Take all requests in order; return the answers of the reads, by their numbers."""
         first = len(self._merges)
         merges = {
-            i: _Taken(m, merge_arguments(m, slices[port], self._inputs[port]),
+            i: _MergeRows(m, merge_arguments(m, slices[port], self._inputs[port]),
                       merge_condition(m, slices[port], self._inputs[port]))
             for i, (port, m) in enumerate(self._merges)
             if m.state in self._tables
@@ -111,16 +111,16 @@ class SlowCells:
         }
 
     def _merge(
-        self, taken: _Taken, group: int, time: int, port: int, batch: Batch, row: int
+        self, merge_rows: _MergeRows, group: int, time: int, port: int, batch: Batch, row: int
     ) -> None:
-        if taken.holds is not None and not taken.holds[row]:
+        if merge_rows.holds is not None and not merge_rows.holds[row]:
             return
-        merge, function = taken.merge, taken.merge.function
+        merge, function = merge_rows.merge, merge_rows.merge.function
         name = saved_name(function) if function else ""
         call = self._functions[merge.state][name] if function else None
         try:
             table = self._tables[merge.state]
-            table.merge(group, time, merge.kind, taken.args[row], call, name)
+            table.merge(group, time, merge.kind, merge_rows.args[row], call, name)
         except CellFailure as failure:
             raise self._failed(failure, merge.at, port, batch, row) from None
         except BaseException as error:

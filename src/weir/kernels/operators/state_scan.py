@@ -22,7 +22,7 @@ from weir.plan.saved_states import argument_type
 def slow_states(node: StateScan) -> dict[str, str]:
     """Say of the states of a scan that no compiled loop keeps why that is, by their names."""
     inputs = [schema(i) for i in node.inputs]
-    found = {}
+    reasons = {}
     for number, cell in enumerate(node.states):
         merges = [
             (m, [argument_type(arg, rows) for arg in m.args])
@@ -31,8 +31,8 @@ def slow_states(node: StateScan) -> dict[str, str]:
             if m.state == number
         ]
         if why := why_slow(cell, merges):
-            found[cell.state] = why
-    return found
+            reasons[cell.state] = why
+    return reasons
 
 
 class StateScanKernel:

@@ -130,13 +130,13 @@ def _explode(at: int) -> Callable[[Batch], Batch]:
 
 
 def _enter(node: Enter) -> Callable[[Batch], Batch]:
-    behind = node.behind or 0
+    rows_before = node.behind or 0
 
     def enter(batch: Batch) -> Batch:
         if not batch.origin:  # nobody asks
             return batch
         number = np.full(len(batch), node.number, dtype=np.int64)
-        before, rest = batch.origin[:behind], batch.origin[behind:]
+        before, rest = batch.origin[:rows_before], batch.origin[rows_before:]
         padding = [np.full(len(batch), -1, dtype=np.int64)] * (node.depth - 1 - len(batch.origin))
         return Batch(batch.vs, batch.ve, batch.columns, (*before, number, *rest, *padding))
 

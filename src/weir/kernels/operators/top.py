@@ -115,8 +115,8 @@ class TopOfInstant:
         if len(rows):
             cells = np.repeat(np.arange(len(counts)), counts)
             columns = self._rows.columns(rows)[:-1]
-            found = Batch(due.results.vs[cells], due.results.ve[cells], columns)
-            result = emitted([(due.results.final[cells], found)])
+            top_rows = Batch(due.results.vs[cells], due.results.ve[cells], columns)
+            result = emitted([(due.results.final[cells], top_rows)])
         self._rows.free(chains_of(due.gone, self._heads, self._following)[1])
         self._heads[due.gone] = -1
         self._panes.release(due.gone)

@@ -76,9 +76,9 @@ class Context:
             raise ValueError(f"emit at vs = {start}, which is before the current time {self.now}")
         if not columns.keys() <= self._names:
             unknown = sorted(columns.keys() - self._names)
-            known = ", ".join(name for name, _ in self._columns)
+            declared = ", ".join(name for name, _ in self._columns)
             raise TypeError(
-                f"it emits {unknown}, which it does not declare; its columns are {known}"
+                f"it emits {unknown}, which it does not declare; its columns are {declared}"
             )
         row = []
         for name, convert in self._columns:
@@ -102,10 +102,10 @@ class Context:
             raise RuntimeError(f"{what} outside of on_event and on_time, or in another thread")
 
 
-def _time(given: object, what: str) -> int:
+def _time(value: object, what: str) -> int:
     """Check a time that the user's code gives, or an open end, and return its ticks."""
     try:
-        time = plain_value(given, BIGINT)
+        time = plain_value(value, BIGINT)
     except Misfit as misfit:
         raise TypeError(f"{what} must be {misfit}") from None
     if not isinstance(time, int):

@@ -45,19 +45,19 @@ class UserInstances:
         """Make an instance. Lists that it gets from its class or its arguments are copied for
         it."""
         implementation = self._operator.implementation
-        made = guarded(
+        instance = guarded(
             f"{self._operator.name}.__init__",
             lambda: implementation(*deepcopy(self._arguments)),
             (), event, implementation,
         )  # fmt: skip
         for name, dtype in self._nested:
-            if isinstance(value := getattr(made, name, None), list | dict):
-                self._set(made, name, self._plain(name, value, dtype, event), event)
-        return made
+            if isinstance(value := getattr(instance, name, None), list | dict):
+                self._set(instance, name, self._plain(name, value, dtype, event), event)
+        return instance
 
     def rest(self, instance: object) -> MadeAttributes:
         """Return the undeclared attributes of a new instance."""
-        return self._changes.made(instance)
+        return self._changes.initial_attributes(instance)
 
     def check_rest(
         self, instance: object, rest: MadeAttributes, method: str, event: object
@@ -72,10 +72,10 @@ class UserInstances:
     def restore(self, row: Mapping[str, object]) -> object:
         """Make an instance with the state that a row of a snapshot has."""
         event = "its first call after a restart"
-        made = self.make(event)
+        instance = self.make(event)
         for name, _ in self._operator.state:
-            self._set(made, name, row[f"${name}"], event)
-        return made
+            self._set(instance, name, row[f"${name}"], event)
+        return instance
 
     def call(
         self, method: str, instance: object, argument: object, context: Context, event: object
@@ -85,9 +85,11 @@ class UserInstances:
         if code is None:
             raise self.failed(event, f"it has no {method}; define it, or set no timer")
         name = f"{self._operator.name}.{method}"
-        given = guarded(name, lambda: getattr(instance, method)(argument, context), (), event, code)
-        if given is not None:
-            raise self.failed(event, f"it must return None, not {shown(given)}; ctx.emit emits")
+        answer = guarded(
+            name, lambda: getattr(instance, method)(argument, context), (), event, code
+        )
+        if answer is not None:
+            raise self.failed(event, f"it must return None, not {shown(answer)}; ctx.emit emits")
 
     def settle(self, instance: object, event: object) -> None:
         """Bring numbers and texts of the state into the form that a snapshot gives back."""

@@ -48,9 +48,9 @@ class CellGroups:
     ) -> Int64s:
         """Return the groups of all rows, or of these; make those that are not there."""
         first, second = hashes if rows is None else (hashes[0][rows], hashes[1][rows])
-        known = len(self._index)
+        count_before = len(self._index)
         groups = self._index.encode(first, second)
-        if len(self._index) > known:
+        if len(self._index) > count_before:
             self._keep(keys, groups, rows)
         return groups
 

@@ -95,9 +95,9 @@ class _Extreme(Folding):
     def value(self, default: Any) -> object:
         if not self._best:
             return default
-        found = self._best[0].args[0]
-        beyond = found > default if self._sign else found < default
-        return found if beyond else default
+        best = self._best[0].args[0]
+        beyond = best > default if self._sign else best < default
+        return best if beyond else default
 
 
 class _Total(Folding):
@@ -165,26 +165,28 @@ class _Distinct(Folding):
     """A `_Distinct` has the elements by what makes them equal, each with the numbers of its merges:
     the first one says where it stands."""
 
-    __slots__ = ("_found", "_next")
+    __slots__ = ("_elements", "_next")
 
     def __init__(self) -> None:
-        self._found: dict[Hashable, deque[tuple[int, Any]]] = {}
+        self._elements: dict[Hashable, deque[tuple[int, Any]]] = {}
         self._next = 0
 
     def push(self, merge: PastMerge) -> None:
         element = merge.args[0]
-        self._found.setdefault(canonical_key(element), deque()).append((self._next, element))
+        self._elements.setdefault(canonical_key(element), deque()).append((self._next, element))
         self._next += 1
 
     def leave(self, merge: PastMerge) -> None:
         key = canonical_key(merge.args[0])
-        self._found[key].popleft()
-        if not self._found[key]:
-            del self._found[key]
+        self._elements[key].popleft()
+        if not self._elements[key]:
+            del self._elements[key]
 
     def value(self, default: Any) -> object:
-        known = set(map(canonical_key, default))
-        first = sorted((m[0] for key, m in self._found.items() if key not in known), key=_number)
+        default_keys = set(map(canonical_key, default))
+        first = sorted(
+            (m[0] for key, m in self._elements.items() if key not in default_keys), key=_number
+        )
         return [*default, *(element for _, element in first)]
 
 

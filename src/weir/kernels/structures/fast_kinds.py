@@ -92,10 +92,10 @@ def fast_kind(
         return "handle" if steps <= {"set"} else None
     if cell.type == DOUBLE and "add" in steps:
         return "sum" if steps <= {"add", "set", "max", "min"} else None
-    known = _OPS_OF_DOUBLES if cell.type == DOUBLE else _OPS
+    fast_steps = _OPS_OF_DOUBLES if cell.type == DOUBLE else _OPS
     if not integer and cell.type != DOUBLE:
-        known = {"set": SET} if cell.type == BOOLEAN else {"set": SET, "max": MAX, "min": MIN}
-    return "number" if steps <= known.keys() else None
+        fast_steps = {"set": SET} if cell.type == BOOLEAN else {"set": SET, "max": MAX, "min": MIN}
+    return "number" if steps <= fast_steps.keys() else None
 
 
 def why_slow(cell: Cell, merges: Sequence[tuple[StateMerge, Sequence[pa.DataType]]]) -> str:
@@ -106,14 +106,14 @@ def why_slow(cell: Cell, merges: Sequence[tuple[StateMerge, Sequence[pa.DataType
     ways = dict.fromkeys((merge_step(merge), merge.k) for merge, _ in merges)
     named = ", ".join(dict.fromkeys(name for name, _ in ways))
     if cell.last is None:
-        told = "a merge calls a function" if called else f"{named} of {type_name(cell.type)}"
+        reason = "a merge calls a function" if called else f"{named} of {type_name(cell.type)}"
     elif called:
-        told = "with `last`, a read calls the functions of all merges in the window"
+        reason = "with `last`, a read calls the functions of all merges in the window"
     elif len(ways) > 1:
-        told = f"with `last`, a read goes through all merges in the window: {named}"
+        reason = f"with `last`, a read goes through all merges in the window: {named}"
     else:
-        told = f"with `last`, {named} of {type_name(cell.type)}"
-    return f"{told}, one by one in Python"
+        reason = f"with `last`, {named} of {type_name(cell.type)}"
+    return f"{reason}, one by one in Python"
 
 
 def merge_step(merge: StateMerge) -> str:

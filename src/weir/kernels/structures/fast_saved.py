@@ -89,5 +89,5 @@ def _check_merges(cell: Cell, merges: pa.Array) -> None:
     """Raise SnapshotCorrupt if a window that is kept as a sum has other merges than `add`."""
     others = [name for name in merges.unique().to_pylist() if name != "add"]
     if others:
-        told = ", ".join(map(str, others))
-        raise SnapshotCorrupt(f"a window of {cell.state} has other merges than add: {told}")
+        names = ", ".join(map(str, others))
+        raise SnapshotCorrupt(f"a window of {cell.state} has other merges than add: {names}")

@@ -52,11 +52,11 @@ class FastSums:
     def _fit(self, state: int, low: int, high: int, table: Int64s) -> None:
         if low == high:
             return
-        known = self._ranges.get(state)
-        if known is not None and known[0] <= low and high <= known[1]:
+        range_so_far = self._ranges.get(state)
+        if range_so_far is not None and range_so_far[0] <= low and high <= range_so_far[1]:
             return
-        if known is not None:
-            low, high = min(low, known[0]), max(high, known[1])
+        if range_so_far is not None:
+            low, high = min(low, range_so_far[0]), max(high, range_so_far[1])
         before = {s: (int(table[s, LIMBS]), *r) for s, r in self._ranges.items()}
         self._ranges[state] = (low, high)
         limbs = np.zeros(

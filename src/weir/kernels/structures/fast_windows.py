@@ -45,5 +45,5 @@ class FastWindows:
         """Return the merges in a window of these groups: the position of the group among them, the
         number of the merge within its cell, its time and its value."""
         of, number, times, values = np.empty((4, self.held), dtype=np.int64)
-        found = list_merges(groups, window, self.heads, self.pool, of, number, times, values)
-        return of[:found], number[:found], times[:found], values[:found]
+        count = list_merges(groups, window, self.heads, self.pool, of, number, times, values)
+        return of[:count], number[:count], times[:count], values[:count]

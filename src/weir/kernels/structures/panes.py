@@ -79,11 +79,11 @@ class Groups:
         return self.encode_keys([batch.columns[i] for i in self._key_columns], len(batch))
 
     def encode_keys(self, keys: Sequence[pa.Array], length: int) -> Int64s:
-        known = len(self._index)
+        count_before = len(self._index)
         groups = self._index.encode(*self._index.hashes(keys, length))
         self._slots = grown(self._slots, self.capacity, -1)
         self.members = grown(self.members, self.capacity)
-        if len(self._index) > known:
+        if len(self._index) > count_before:
             self._keep(keys, groups)
         return groups
 
@@ -134,17 +134,17 @@ class Panes:
         if not len(missing):
             return panes, missing
         groups, starts, ends = groups[missing], starts[missing], ends[missing]
-        found = self._index.encode(*self._index.number_hashes(groups, starts, ends))
+        missing_panes = self._index.encode(*self._index.number_hashes(groups, starts, ends))
         self.group = grown(self.group, self.capacity, -1)
         self.start = grown(self.start, self.capacity)
         self.end = grown(self.end, self.capacity)
-        fresh = first_of_new(found, self.group)
-        new = found[fresh]
+        fresh = first_of_new(missing_panes, self.group)
+        new = missing_panes[fresh]
         self.group[new] = groups[fresh]
         self.start[new] = starts[fresh]
         self.end[new] = ends[fresh]
-        self._recent[groups] = found
-        fill_in(panes, found)
+        self._recent[groups] = missing_panes
+        fill_in(panes, missing_panes)
         return panes, new
 
     def find(self, groups: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
