@@ -1,8 +1,10 @@
-"""Gets the keys of an AWS profile that has none of its own, by a command: that of the profile
-(`credential_process`), or the AWS command line, which knows SSO and roles.
+"""Gets the keys of an AWS profile by running a command.
 
-The command prints JSON with the keys, as the AWS tools define it, and is run again before they
-expire. What it prints is never shown.
+The command is that of the profile (`credential_process`), or the AWS command line, which knows SSO
+and roles.
+
+It prints JSON with the keys, as the AWS tools define it, and runs again before they expire. Its
+output is never shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads what a profile of the AWS files says, for processes that have no keys in their environment.
+"""Reads AWS profiles, for processes that have no keys in their environment.
 
 obstore knows the environment, the roles of machines and containers, and web identities; it does
 not know profiles. So the keys, the region and the endpoint of a profile are read here, by the rules

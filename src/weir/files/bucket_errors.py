@@ -1,9 +1,9 @@
-"""Says what went wrong with a request to a bucket, and whether it may pass.
+"""Explains why a request to a bucket failed, and decides whether to retry it.
 
-What may pass: no connection, no answer, answers of 5xx and 429, and the few of 4xx by which a
-server asks to be asked again. Everything else lasts until somebody mends it: no such bucket, no
-right, credentials that are missing or have expired, a wrong region. Nothing is shown of what a
-server answers but its code: it may repeat keys and signatures.
+Worth a retry: no connection, no answer, answers of 5xx and 429, and the few of 4xx by which a
+server asks for a retry. Everything else lasts until somebody fixes it: no such bucket, no
+right, credentials that are missing or have expired, a wrong region. Of a
+server's answer only the code is shown: the rest may repeat keys and signatures.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ do, below `beside`) is copied by the store itself. What a killed run has left be
 deleted by the next run that makes the same output in that way, once it is `LONG` old.
 
 The digest stands in an object of its own. The old one is deleted before the output is replaced, and
-the new one put behind it: no old digest stands beside a new output.
+the new one put after it: no old digest stands beside a new output.
 """
 
 from __future__ import annotations

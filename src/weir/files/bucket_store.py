@@ -1,14 +1,14 @@
-"""The objects of a live job's store in a bucket, by the contract of `reliable/store.py`.
+"""Keeps the objects of a live job's store in a bucket, by the contract of `reliable/store.py`.
 
 Rules
-1. A request is tried again for `PATIENCE`, and given up when nothing is heard for `ANSWER_WITHIN`
-   (of a large object, for `LARGE_WITHIN`). What failed and may pass is asked for again until the
-   store's `patience` ends; whoever opened the store is told why it takes so long, every
-   `TELL_EVERY`. The machines of a job ask again by themselves: their stores have no patience.
-2. What will not pass, however often it is tried, is `StoreRefuses`. That there is no bucket is no
+1. A request is retried for `PATIENCE`, and times out when nothing is heard for `ANSWER_WITHIN`
+   (`LARGE_WITHIN` for a large object). A failure that may pass is retried until the store's
+   `patience` ends; every `TELL_EVERY` the reason is reported to whoever opened the store. The
+   machines of a job retry by themselves: their stores have no patience.
+2. A failure that no retry can fix is `StoreRefuses`. A missing bucket is such a failure, not a
    missing object.
-3. A new object is made by a conditional request (`If-None-Match: *`). A server that ignores the
-   condition is found out by `check_conditions`, before a job relies on it.
+3. A new object is made by a conditional request (`If-None-Match: *`). `check_conditions` detects a
+   server that ignores the condition, before a job relies on it.
 """
 
 from __future__ import annotations

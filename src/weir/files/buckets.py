@@ -1,15 +1,16 @@
-"""Objects in buckets (`s3://`, `gs://`, `az://`, `abfss://`): found, read, put, copied and deleted,
-by obstore.
+"""Finds, reads, puts, copies and deletes objects in buckets, by obstore.
+
+Schemes are `s3://`, `gs://`, `az://` and `abfss://`.
 
 Contract
 1. An object is named by its URL: the bucket, then the key as it is, nothing escaped.
 2. Each process opens a bucket by its own environment (`aws_profile.py`); only URLs travel.
 3. An object is put whole or not at all: a large one in parts that the store joins at the end.
-4. What was found is what is read: every request says which version it wants, and every answer is
-   held against its size and tag. Another version is an InputError, as is an answer that is cut.
-5. What may pass (no connection, 5xx, 429) is tried again for about `PATIENCE`, a request without an
-   answer after `ANSWER_WITHIN`; what will not pass is said at once. Errors name the bucket and the
-   key (`bucket_errors.py`).
+4. The version that was found is the one that is read: every request names it, and every answer is
+   compared with its size and tag. Another version is an InputError, as is an answer that is cut.
+5. A failure that may pass (no connection, 5xx, 429) is retried for about `PATIENCE`, a request
+   without an answer after `ANSWER_WITHIN`; other failures are raised at once. Errors name the
+   bucket and the key (`bucket_errors.py`).
 """
 
 from __future__ import annotations

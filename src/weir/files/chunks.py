@@ -1,18 +1,17 @@
-"""Chunks are what readers hand to the ingress: rows of one partition in order, with their offsets
-and line numbers.
+"""Chunks: rows of one partition in order, with offsets and line numbers, as readers make them.
 
 Contract
 1. A partition is one file. Its data rows are numbered from 0 (the *offset*), bad ones
    included; explicit CTIs have no number. Offsets depend on the file alone, never on chunks.
-   In a partition that is no file they grow, and may have gaps.
+   In a partition that is not a file they grow, and may have gaps.
 2. A reader judges form only (is this line a row of these columns?). It never raises for a bad
    row: it lists it, and the ingress decides, in offset order.
 3. `chunks(size, start)` gives the rows from offset `start` on; a CTI that stands right before
-   that row is given (again), which changes nothing: CTIs only grow.
+   that row comes again, which changes nothing: CTIs only grow.
 4. A chunk has at most `size` rows and about `CHUNK_BYTES`, unless a single row has more. No more
    is held than what a chunk is made of: about `BLOCK_BYTES` of a text file and one record, some
    pages of a Parquet file, a record batch of an Arrow file.
-5. A reader that is told which columns are needed may leave others out of its chunks, but which
+5. A reader that knows which columns are needed may leave others out of its chunks, but which
    rows are bad does not change: what could misfit is looked at all the same.
 """
 
@@ -61,7 +60,7 @@ class Chunk:
 
     `rows` has the columns that are needed; `offsets` and `lines` (None for files without lines)
     are theirs. CTI number i stands before row `cti_indexes[i]` of the chunk. `stop` is the offset
-    of the first row behind the chunk, `read` how much of the partition's `size` is behind us.
+    of the first row after the chunk, `read` how much of the partition's `size` has been read.
     """
 
     rows: pa.RecordBatch
@@ -73,7 +72,7 @@ class Chunk:
     bad: tuple[BadRow, ...] = ()
     read: int = 0
     resume: bytes | None = None
-    """Where a live source goes on behind the chunk. From a connector: its own state. From the
+    """Where a live source goes on after the chunk. From a connector: its own state. From the
     source machine: `Resume`."""
     judged: tuple[Int64s, Int64s] | None = None
     """The starts and ends of rows that an ingress has admitted before: none of them is late or bad,

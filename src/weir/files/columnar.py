@@ -5,11 +5,11 @@ is an error of the file. Times of any unit become microseconds; a value that doe
 than a microsecond, say) makes its row a bad row. A column that is not needed is not read, unless
 its type in the file has values that would not fit.
 
-What a file says of itself may be wrong, by damage or on purpose. So its bytes are read, not mapped
-(a mapped file that becomes shorter ends the process), pages are held against the checksums that
+A file's metadata may be wrong, by damage or on purpose. So its bytes are read, not mapped
+(a mapped file that becomes shorter ends the process), pages are checked against the checksums that
 they have, each batch is validated in full before a value of it is looked at, and all rows that the
 file counts must be there. Whatever Arrow raises about a file becomes an InputError that names it.
-Other values without a checksum are not seen.
+Changed values without a checksum are not detected.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 IpcReader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
 Bytes: TypeAlias = pa.OSFile | pa.PythonFile
 Batches: TypeAlias = Iterator[tuple[pa.RecordBatch, int]]
-"""Batches of a file, and how many of its bytes have been read behind each."""
+"""Batches of a file, and how many of its bytes have been read after each."""
 
 _ARROW_FILE = b"ARROW1"
 # Without a buffer all pages of a row group would be in memory at once.
@@ -247,7 +247,7 @@ def _groups_from(metadata: pq.FileMetaData, start: int) -> tuple[list[int], int]
 
 def _piece_with(counts: Iterable[int], start: int) -> tuple[int, int]:
     """Return which of a file's pieces, with so many rows each, has row `start`, and the number of
-    its first row; behind the last where none has it."""
+    its first row; after the last where none has it."""
     first = number = 0
     for rows in counts:
         if first + rows > start:

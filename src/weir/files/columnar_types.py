@@ -1,5 +1,6 @@
-"""Columns of Parquet and Arrow files are held against the declared ones: which types widen to
-which, and which columns must be read."""
+"""Compares the columns of Parquet and Arrow files with the declared ones.
+
+Decides which types widen to which, and which columns must be read."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def _widens(stored: pa.DataType, declared: pa.DataType) -> bool:
     if pa.types.is_nested(declared):
         return _nested_widens(stored, declared)
     if declared == TIMESTAMP:
-        # Asked for its zone now: one that is no text raises.
+        # Read the zone here: one that is not valid text raises.
         return bool(pa.types.is_timestamp(stored)) and stored.tz != ""
     if declared == DATE:
         return bool(pa.types.is_date(stored))

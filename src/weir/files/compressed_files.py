@@ -1,5 +1,4 @@
-"""Reads text files that are compressed as the texts that they hold: `.gz` (gzip) and `.zst`
-(Zstandard).
+"""Reads compressed text files: `.gz` (gzip) and `.zst` (Zstandard).
 
 Positions in them are those of the text. They are read from the beginning: going on at a position
 reads what stands before it again. A file that is damaged or torn is an error that names it.

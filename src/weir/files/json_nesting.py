@@ -1,7 +1,7 @@
-"""Counts how deep JSON is nested, on the record alone, before any decoder goes down into it.
+"""Counts how deep JSON is nested, before any decoder reads it.
 
-Decoders follow nesting by calls, and how far they get depends on who called them. So no text of
-more than `MAX_NESTING` levels is given to one: it is bad in every process alike.
+Decoders recurse, and how deep they can go depends on their caller's stack. So no text of more than
+`MAX_NESTING` levels reaches one: it is bad in every process alike.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Contract
 2. It gives up (None) at all else: bad syntax, a blank line, an escape, a list or object, a value
    of another kind than the column's, a name of `refused`, a name twice (the last one counts, but
    the first must fit too).
-3. Every loop stops at a line end, and the data ends with one: so none looks where it stops.
+3. Every loop stops at a line end, and the data ends with one: so no loop checks for the end.
 """
 
 from __future__ import annotations

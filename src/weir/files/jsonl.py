@@ -8,8 +8,8 @@ CTI, T ticks or ISO 8601. How values look:
                   "-Infinity"                      BINARY            base64
     LIST, STRUCT  arrays, objects
 
-A torn line is that line's fault and no other's, and so is one that is longer than `max_record` or
-nested too deep.
+A torn line, one longer than `max_record`, or one nested too deep is a bad row; the lines around it
+are not affected.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def _field(rows: Sequence[msgspec.Struct | None], index: int) -> list[object]:
 
 
 def values_as(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
-    """Make a column of decoded values; rows whose text is no value of the type are misfits."""
+    """Make a column of decoded values; rows whose text is not a value of the type are misfits."""
     if dtype in (TIMESTAMP, DATE):
         return cast_texts(pa.array(values, STRING), dtype)
     if pa.types.is_decimal(dtype):

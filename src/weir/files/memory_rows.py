@@ -1,4 +1,4 @@
-"""Makes inputs of rows that a Python program has in memory.
+"""Makes inputs from rows that a Python program has in memory.
 
 `from_rows` takes a list of dicts, a dict of columns, or a table of Arrow, Pandas or Polars. The
 rows go to an Arrow file in a folder that lives as long as the process: so every runner on this
@@ -52,10 +52,10 @@ def from_rows(
     """Make a stream of rows in memory: a list of dicts, a dict of columns, or a table of Arrow,
     Pandas or Polars.
 
-    They stand in order of time, or `delay` says how late one may come; `unit` is that of times
-    that are numbers. Types are those of the values, or `columns` says them, as it must where there
-    is no row. The rows lie in a temporary file of this machine for as long as the process runs;
-    for a cluster write them to a file that all see, or take `from_spark`.
+    Rows are in order of time, or `delay` says how late one may come; `unit` is that of times that
+    are numbers. Types are those of the values, or those in `columns`, which is required when there
+    are no rows. The rows are kept in a temporary file on this machine while the process runs; for a
+    cluster write them to a file that all machines see, or use `from_spark`.
 
     >>> rows = from_rows([{"at": 1, "k": "x"}, {"at": 4, "k": "y"}], vs="at")
     >>> rows.duration(5).collect().column("ve").to_pylist()

@@ -1,9 +1,9 @@
 """Reads an object of a bucket like a file: by ranges, several at a time, ahead of the reader.
 
 A reader says which spans it will read, in its order (all of a text; of a Parquet file the columns
-that are needed). They are cut into pieces; when one is asked for, those behind it are asked for
+that are needed). They are cut into pieces; when one is asked for, those after it are asked for
 too, in threads. So a file that is read in order keeps several requests under way, and so do the
-columns of a row group. What lies in no span is asked for as it is, and nothing ahead of it.
+columns of a row group. Bytes outside of all spans are requested when they are read, not ahead.
 
 Pieces are dropped when they were read to their ends, and the one that was used longest ago when
 too many are held.
@@ -27,7 +27,7 @@ ByteSpan = tuple[int, int]
 
 
 class ObjectFile(io.RawIOBase):
-    """An object as a file that can be read and sought in, by one thread; `version` is the one that is read."""
+    """An object as a file that can be read and sought in, by one thread, in one `version`."""
 
     def __init__(self, url: str, version: Found) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class ObjectFile(io.RawIOBase):
         super().close()
 
     def _some(self, position: int, most: int) -> bytes:
-        """Return at least one byte from a position on, and at most those wanted."""
+        """Return at least one byte from a position on, and at most `most`."""
         number = bisect_right(self._starts, position) - 1
         if number < 0 or position >= self._pieces[number][1]:
             stop = position + most

@@ -1,5 +1,6 @@
-"""Reads objects of a store ahead of whoever wants them: an answer of a bucket takes its time, and a
-job has thousands of commits."""
+"""Reads objects of a store ahead of their use.
+
+A bucket takes a while to answer, and a job has thousands of commits."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ AT_ONCE = 16
 
 
 class ReadAhead:
-    """A store of which some objects are read ahead, in the order in which they will be wanted.
-    Other objects, and one that is wanted again, are read when they are asked for."""
+    """A store that reads some objects ahead, in the order in which they will be needed.
+    Other objects, and those read a second time, are read on request."""
 
     def __init__(self, store: Store, keys: Iterable[str], pool: ThreadPoolExecutor) -> None:
         self._store, self._keys, self._pool = store, iter(keys), pool
@@ -25,7 +26,7 @@ class ReadAhead:
         self._ask()
         if not any(key == coming for coming, _ in self._coming):
             return self._store.get(key)
-        while True:  # those before it are not wanted
+        while True:  # skip those before it
             next_key, answer = self._coming.popleft()
             if next_key == key:
                 self._ask()

@@ -1,14 +1,15 @@
-"""Keeps the store of a live job in a folder, or in a bucket (`s3://`, `gs://`, `az://`; see
-`bucket_store.py`).
+"""Keeps the store of a live job in a folder or in a bucket.
+
+Buckets (`s3://`, `gs://`, `az://`) are in `bucket_store.py`.
 
 In a folder an object is written under another name, brought to the disk, and only then given its
-own name: so it is whole or not there, whatever happens (contract of `reliable/store.py`). What has
-no name yet lies in a folder of this process's own, below `.writing`. It is removed when the write
+own name: so it is whole or not there, whatever happens (contract of `reliable/store.py`). Until
+then it is in a folder of this process's own, below `.writing`. It is removed when the write
 fails. If the process is killed, another process removes it: each looks at its first write and once
-a minute (`own_folder.py`). Buckets do all that by themselves. What a folder refuses may pass: a
-disk is full, a share is away.
+a minute (`own_folder.py`). Buckets do all that by themselves. A failure of a folder may pass: a
+full disk, a share that is away.
 
-Everything that is made here is for its owner alone: folders have mode 0700, files 0600.
+Everything here is for its owner alone: folders have mode 0700, files 0600.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class ObjectStore:
 
     `location` is a folder or a URL. A folder that is not there is made, unless `make` is False
     (for those who only read). A bucket that fails is asked again for `patience` seconds, and
-    `on_wait` is told why.
+    `on_wait` is called with the reason.
     """
 
     def __init__(self, location: str, *, make: bool = True, patience: float = PATIENCE) -> None:
@@ -116,7 +117,7 @@ class ObjectStore:
         _to_disk((folder / key).parent)
 
     def _own_folder(self, folder: Path) -> str:
-        """Return the folder for what this process is writing; sweep what others left behind when it
+        """Return the folder for what this process is writing; sweep what others left over when it
         is time."""
         with self._lock:  # several threads write
             if self._own is None or not os.path.isdir(self._own.path):
@@ -228,7 +229,7 @@ def _why(error: Exception) -> str:
 
 
 def _make_folders(folder: Path, key: str) -> None:
-    """Make the folders in which an object lies. A store that is gone is not made anew."""
+    """Make the folders in which an object lies. A store that is gone is not made again."""
     for part in key.split("/")[:-1]:
         folder /= part
         folder.mkdir(0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Knows whether this process has used obstore.
+"""Records whether this process has used obstore.
 
 obstore's requests run in threads that start with the first of them. A process that is forked later
 has no such threads, but cannot know: its requests to a bucket never end. So whoever forks asks

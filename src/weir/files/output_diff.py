@@ -3,7 +3,7 @@
 How
 1. A first pass over both sees which files are in the order of outputs, and sums up digests, which
    decide nothing here: rows can be chosen so that different ones have the same.
-2. All files of both sides are merged in that order, each row with its side behind its columns.
+2. All files of both sides are merged in that order, each row with its side after its columns.
    Equal rows then stand together, and make a difference where one side has more.
 3. A file that is not in order (Weir did not write it) is sorted first. Beyond `memory` bytes its
    rows wait in files; all else holds some blocks of each file. Of a folder with many parts only
@@ -31,7 +31,7 @@ from weir.reliable.digest import Digest, digest
 
 SHOWN_ROWS = 20
 SORT_MEMORY = 64 << 20
-"""Sorting takes about three times as much for a moment, and is no faster with more."""
+"""Sorting briefly takes about three times as much, and more does not make it faster."""
 
 Tell = Callable[[int], None]
 """Is told of rows that were read."""
@@ -94,7 +94,7 @@ def first_difference(
 def _both_in_order(
     a: SavedOutput, b: SavedOutput, tell: Tell, memory: int
 ) -> Iterator[tuple[tuple[Digest, Digest], Iterator[Batch]]]:
-    """Give the digests of two outputs, and their rows merged, each with its side behind its
+    """Give the digests of two outputs, and their rows merged, each with its side after its
     columns."""
     orders = (_OrderCheck(), _OrderCheck())
     digests = _scan(a, tell, orders[0].see), _scan(b, tell, orders[1].see)

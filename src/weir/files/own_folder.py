@@ -1,13 +1,12 @@
-"""Makes folders of a process's own, for what is being made, and removes those of processes that
-were killed.
+"""Makes a process's own folders for work in progress, and removes those of killed processes.
 
 Rules
 1. In each lies a file, `owner`, on which the process that made it holds a lock (`flock`). The
-   system lets go of it when the process ends, however that comes about.
+   system releases it when the process ends, however it ends.
 2. A folder that was made under this very kernel is left over once its lock is free: locks are
    the kernel's, so containers see those of each other.
 3. Elsewhere locks may not reach (another machine on a shared folder), or say nothing (this one
-   before it was started anew). Such a folder, and one where locks do not work or whose owner was
+   before it was restarted). Such a folder, and one where locks do not work or whose owner was
    not written yet, is left over when in addition nothing in it has changed for `LONG` seconds, by
    the clock of its own file system.
 4. Whoever makes such a folder next removes those beside it that are left over.
@@ -91,7 +90,7 @@ def remove_left_over(
 ) -> None:
     """Remove the folders whose owners are gone; `save` may take something out of each first.
     `now` is the time by the clock of the file system."""
-    with suppress(OSError):  # what is in the way of tidying up is no reason to fail
+    with suppress(OSError):  # an obstacle to tidying up must not fail the run
         for entry in os.scandir(parent):
             if entry.name.endswith((ENDING, GONE)) and entry.is_dir(follow_symlinks=False):
                 owner = _owner_if_gone(entry.path, now)

@@ -1,5 +1,4 @@
-"""Checks the paths of a program: only files and objects are read and written, and none that is
-read is written.
+"""Checks the paths of a program: no output may replace an input, and paths must be usable.
 
 An output replaces what stands under its path, so a path that a STREAM of the same program reads,
 by name, by a glob or because it follows the file or its folder, is refused before anything is
@@ -25,7 +24,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def check_scheme(path: str) -> None:
-    """Raise PlanError for what is no path, and for a URL whose scheme nothing reads."""
+    """Raise PlanError for what is not a path, and for a URL whose scheme nothing reads."""
     _check_path(path)
     if is_object_url(path):
         address(path.removesuffix("/"))

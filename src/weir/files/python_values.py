@@ -1,7 +1,7 @@
-"""Columns of the values that Python programs and tests have: rows as dicts are made of them.
+"""Makes columns from the values of Python programs and tests.
 
-A value is taken as it is meant, or refused: Arrow alone would cut a fraction off, or the time of a
-day, keep a set in the order of its hashes, and make bytes of texts.
+A value is kept exactly, or refused. Arrow alone would cut off a fraction or a time of day, keep a
+set in the order of its hashes, and turn texts into bytes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Finds the files of a declared input, and the reader of each.
 
 A path may be a glob; every matched file is one partition, in the order of names (by UTF-8
-bytes of the whole path, so that no locale changes it). Folders that match are left out; what else
-is no file, such as a pipe or a link to nothing, is refused. The ending says the format. The same
-holds of the URLs of objects in buckets.
+bytes of the whole path, so that no locale changes it). Folders that match are left out; anything
+else that is not a file, such as a pipe or a dangling link, is refused. The ending gives the format.
+The same holds for the URLs of objects in buckets.
 """
 
 from __future__ import annotations

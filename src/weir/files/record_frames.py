@@ -1,10 +1,10 @@
-"""Bytes to records: where each record of a text ends, however the bytes come.
+"""Cuts bytes into records, however the bytes arrive.
 
 Contract
 1. A record is a line, or in a `quoted` format (CSV) lines up to one that leaves no quote open;
-   what stands behind the last line end is a record too, once nothing more can come.
-2. A record's length is that of its bytes without the `\\n` behind it. One that is longer than the
-   limit may lack some of those that are behind it, and `Block.records` names it; whoever reads
+   what stands after the last line end is a record too, once nothing more can come.
+2. A record's length is that of its bytes without the `\\n` after it. One that is longer than the
+   limit may lack some of the bytes after it, and `Block.records` names it; whoever reads
    records lists it as a bad row. That depends on the record alone, never on how its bytes were cut.
 3. At most a piece of input and one record of the limit are held. Each byte is looked at once.
 """
@@ -25,7 +25,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NEWLINE, _QUOTE = b'\n"'
 _BEYOND = 2
-"""Bytes that are kept behind the limit: of them one may be a line end inside of quotes."""
+"""Bytes that are kept after the limit: one of them may be a line end inside quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Framer:
         self._held_bytes = self._held_lines = 0
         """How many bytes and line ends of it there were."""
         self._is_open = 0
-        """1 behind a quote that is not closed."""
+        """1 after a quote that is not closed."""
 
     def skip(self, count: int) -> None:
         """Note that so many bytes of the file were left out before the next piece."""
@@ -117,7 +117,7 @@ class Framer:
         return [block]
 
     def end(self) -> list[Block]:
-        """Return the record behind the last line end, if there is one, when nothing more will
+        """Return the record after the last line end, if there is one, when nothing more will
         come."""
         if not self._held_bytes:
             return []
@@ -147,13 +147,13 @@ class Framer:
 
 
 def skip_byte_order_mark(file: BinaryIO) -> None:
-    """Skip the mark with which some editors begin UTF-8 text; it is no part of the text."""
+    """Skip the mark with which some editors begin UTF-8 text; it is not part of the text."""
     if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
         file.seek(0)
 
 
 def to_utf8(begin: bytes) -> str:
-    """Say what to do with a text that is no UTF-8, by its first bytes.
+    """Write what to do with a text that is not UTF-8, by its first bytes.
 
     >>> to_utf8("id".encode("utf-16"))
     'write it in UTF-8, as by iconv -f UTF-16 -t UTF-8'

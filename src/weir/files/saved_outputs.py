@@ -1,4 +1,4 @@
-"""Reads outputs back: the files of an output, its columns, its rows as batches.
+"""Reads outputs back: their files, their columns, and their rows as batches.
 
 Contract
 1. An output is a file, or a folder in which every file is a part, but for names that begin

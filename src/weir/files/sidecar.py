@@ -1,8 +1,8 @@
 """Writes and reads the digest that every output carries, in a small JSON file of its own.
 
 Contract
-1. For a file it stands beside it (`counts.parquet.digest`), for a folder in it (`_digest`).
-2. It says the digest, the rows, and the columns with the types by which text files are read
+1. It is beside an output file (`counts.parquet.digest`), or inside an output folder (`_digest`).
+2. It has the digest, the rows, and the columns with the types by which text files are read
    back; the same output gives the same bytes.
 3. It is renamed to its path with the output. If that is interrupted an output may lack it; the
    digest of an older output never stands beside a newer one.

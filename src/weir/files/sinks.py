@@ -1,4 +1,4 @@
-"""Holds the file formats of outputs: each takes record batches in order and writes one file.
+"""The file formats of outputs: each takes record batches in order and writes one file.
 
 The same batches give the same bytes. Text forms are those the readers take back: an open end
 and every NULL is null (JSON) or an empty field (CSV); see `jsonl.py` and `csv.py`.

@@ -3,9 +3,9 @@
 Contract
 1. Rows go in as batches in any order and come out sorted by (vs, ve, payload), equal but not
    identical rows in a fixed order too; so the result depends on the rows alone.
-2. At most about `memory` bytes are held; what is beyond lies as sorted runs in `folder`.
+2. At most about `memory` bytes are held; the rest is in sorted runs in `folder`.
 3. Merging: of every run some blocks are in memory, in one sorted pool. Rows up to the first
-   one behind which its run may have more are final. So memory is runs × two blocks.
+   one after which its run may have more are final. So memory is runs × two blocks.
 4. At most `MOST_RUNS` runs are merged, and open, at a time; more are merged in groups first, into
    files in `folder`.
 """
@@ -95,7 +95,7 @@ def merge_runs(runs: Sequence[Iterator[Batch]], folder: str) -> Iterator[Batch]:
 
 
 def _stored(runs: Sequence[Iterator[Batch]], folder: str) -> Iterator[Batch]:
-    """Merge runs into one that lies in a file."""
+    """Merge runs into one, in a file."""
     merged = (block for batch in _merged(runs) for block in _blocks(batch))
     first = next(merged, None)
     if first is None:

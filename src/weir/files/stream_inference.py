@@ -1,7 +1,7 @@
 """Guesses the STREAM statement of files from their columns and their first rows.
 
-The time is the first TIMESTAMP, else a BIGINT that is called like a time, or looks like one. What
-was guessed is said in a comment.
+The time is the first TIMESTAMP, else a BIGINT that has the name of a time, or looks like one.
+Comments say what was guessed.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _first_times(
 
 
 def _lag(values: Sequence[int]) -> int:
-    """Return how far a value lies behind the largest before it, at most."""
+    """Return how far a value is below the largest before it, at most."""
     largest, lag = None, 0
     for value in values:
         largest = value if largest is None else max(largest, value)

@@ -51,7 +51,7 @@ _ARROW_ONLY = {INT: b"xX", BIGINT: b"xX", DOUBLE: b"("}
 
 
 def cast_texts(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
-    """Cast texts to values of a type; texts that are no value of it are misfits."""
+    """Cast texts to values of a type; texts that are not values of it are misfits."""
     column = cast_plain(texts, dtype)
     if column is not None:
         return column, {}
@@ -67,7 +67,7 @@ def cast_texts(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
 
 
 def misfit_reason(dtype: pa.DataType, value: object) -> str:
-    """Say of a value that is none of a type what was wanted, and how a number can be a time."""
+    """Write why a value does not fit a type, with a hint where a number should be a time."""
     reason = f"wanted {type_name(dtype)}, came {shown(repr(value))}"
     if dtype == TIMESTAMP and str(value).lstrip("-").isdecimal():
         return f"{reason}; {EPOCH_HINT}"

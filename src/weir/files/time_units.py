@@ -1,5 +1,7 @@
-"""Times of inputs become ticks: numbers by the unit that their source says they count, and what is
-finer than a microsecond rounded down."""
+"""Converts times of inputs to ticks.
+
+Numbers count in the unit that their source declares; times finer than a microsecond are rounded
+down."""
 
 from __future__ import annotations
 

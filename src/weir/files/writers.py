@@ -222,7 +222,7 @@ def _bring_back(folder: str, owner: Owner) -> None:
 
 def put_all_in_place(outputs: Sequence[OutputStaging]) -> None:
     """Rename finished outputs to their paths, after a last look at all of these. No file system
-    renames several at once: if one fails, those before it are in place, and the error says so."""
+    renames several at once: if one fails, those before it are in place; the error lists them."""
     for output in outputs:
         output.check_what_is_there()
     placed: list[str] = []

@@ -11,7 +11,7 @@ Contract of a stateful kernel
    `load` of it into a new kernel continues as if nothing had happened.
 5. `state_rows` counts the rows held; it is bounded by what is still live.
 6. `right_from` is START, except while a chain is rebuilt from its input. Then rows that start
-   before it may be made of too little input and are not wanted: whoever steps the kernel drops
+   before it may be made of too little input and are not needed: whoever steps the kernel drops
    them, and a kernel that could fail on them leaves them out itself.
 """
 

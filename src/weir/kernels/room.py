@@ -1,8 +1,8 @@
 """Refuses a step that makes more rows out of a few than memory can hold, before it makes them.
 
 A window or a piece of a lifetime is a row, and an event that is valid for long can be in billions
-of them. Where the CTI moves on by little, a few come out at a time; at the end of a finite input
-all are due at once. The refusal says how many they are. Which steps are refused depends on the
+of them. While the CTI moves on in small steps, a few come out at a time; at the end of a finite
+input all are due at once. The refusal has their number. Which steps are refused depends on the
 machine and on how the input is cut, as running out of memory does; no answer depends on it.
 """
 

@@ -1,6 +1,6 @@
-"""The methods of a user's aggregate are called here, and what they raise is named.
+"""Calls the methods of a user's aggregate, and names what they raise.
 
-`at` is a number of the caller's, of an operation or a row: a failure says at which it was.
+`at` is the caller's number of an operation or a row; a failure carries it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Exact sums become Python's integers and fractions, rounded once (`exact_loops.py` explains
-limbs).
+"""Turns exact sums into Python's integers and fractions, rounded once.
+
+`exact_loops.py` explains limbs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An aggregate of the user's that declares the type of its state keeps states and no rows.
+"""Runs a user's aggregate that declares the type of its state: it keeps states, not rows.
 
 A group's line of positions (see `windows.py`) is cut into *spans*: stretches of positions whose
 windows have had the very same rows, and so have one state. A row is added, as it comes, to every
@@ -53,7 +53,7 @@ class FoldedMeasure:
     """A `FoldedMeasure` computes one of the user's own aggregates by its declared state (see
     `Measure`).
 
-    `wanted_from` gives the first position that results are wanted of. Windows before it may lack
+    `wanted_from` gives the first position whose results are needed. Windows before it may lack
     rows, and the user's code must not see what is in no other.
     """
 

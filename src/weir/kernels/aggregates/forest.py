@@ -127,7 +127,7 @@ class Forest:
         return members
 
     def forget(self, panes: Int64s) -> None:
-        """Forget panes that have left for good, with those of their entries that never entered a
+        """Forget panes that have left permanently, with those of their entries that never entered a
         tree."""
         self.heads[panes] = -1
         self._panes[panes] = 0

@@ -1,4 +1,4 @@
-"""Failures of aggregates get the names of their group and window on the way out.
+"""Adds the names of the group and the window to failures of aggregates.
 
 The code that fails knows little: a sum knows the number of its result (`RowFailure`), the user's
 aggregate the operation it was at (`OperationFailure`), a window the number of its group

@@ -1,4 +1,4 @@
-"""The additive part of an aggregation keeps all its counts and sums in one matrix of int64 lanes.
+"""Keeps all counts and sums of an aggregation in one matrix of int64 lanes.
 
 Contract
 1. Lane 0 counts rows. Aggregates over the same column and filter share one moment. A column

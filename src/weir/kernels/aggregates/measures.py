@@ -1,11 +1,11 @@
-"""A measure computes one or more aggregates of a group's rows; that of lanes is here.
+"""Measures compute one or more aggregates of a group's rows; the one for lanes is here.
 
 Contract of a measure
 1. `put` adds rows to panes; `replay` runs window operations and answers one value for each
    EMIT; `drop` forgets panes that have left. Costs are per row, per pane and per EMIT, never
    per window that a row is in.
 2. `values(panes)` is what a snapshot keeps: rows of (index into panes, columns); `restore` puts
-   them back into panes that were made anew. Then `replay` of an ENTER for each pane that had
+   them back into new panes. Then `replay` of an ENTER for each pane that had
    entered before the snapshot rebuilds the groups' running state.
 """
 

@@ -1,4 +1,4 @@
-"""A partial aggregate hands its moments to the final one as bytes, called states.
+"""Encodes moments as bytes, called states: a partial aggregate sends them to the final one.
 
 A moment is a few named integers: how many values there were, how many of them were NaN or an
 infinity, their exact sum, the exact sum of their squares. A *state* has those that are not 0, in

@@ -1,6 +1,6 @@
-"""The user's own aggregates fold rows in order of arrival by the user's `add`.
+"""Runs the user's own aggregates: folds rows in order of arrival with the user's `add`.
 
-Every result folds its rows anew, which is right for any aggregate and costs the size of the
+Every result folds its rows again, which is right for any aggregate and costs the size of the
 window. One that the user declares `exact` keeps a state for each group instead: rows are added
 when they enter the window and removed when they leave. One that declares the type of its state
 keeps no rows at all (`folded_aggregate.py`). Python calls per row: the code is the user's.
@@ -58,7 +58,7 @@ class UserMeasure(OrderedMeasure):
         return [self._code.typed(results, _emits(operations))]
 
     def _folded(self, operations: Operations) -> list[object]:
-        """Return the results at each EMIT, adding all rows of the window anew."""
+        """Return the results at each EMIT, adding all rows of the window again."""
         counts, columns = self.replay_lists(operations)
         rows = python_rows(columns)
         results: list[object] = []

@@ -1,4 +1,4 @@
-"""AND, OR, COALESCE and CASE have parts that not every row reaches.
+"""Evaluates AND, OR, COALESCE and CASE, whose parts not every row reaches.
 
 A part is first run on the whole batch, and the values of the rows that reach it are used: that is
 fast, and right as long as nothing fails. When something fails, or calls the user's code, the part

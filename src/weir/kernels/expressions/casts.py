@@ -1,8 +1,8 @@
-"""CAST and TRY_CAST have one converter for each pair of types.
+"""Converters of CAST and TRY_CAST, one for each pair of types.
 
 Rules
 1. DOUBLE and DECIMAL to an integer: cut towards zero. To a DECIMAL of fewer decimals: half away
-   from zero; a DOUBLE is taken as its shortest decimal text (0.1, not 0.1000000000000000055…).
+   from zero; a DOUBLE counts as its shortest decimal text (0.1, not 0.1000000000000000055…).
 2. Text must be the value and nothing else: no blanks around it, no hexadecimal. TIMESTAMP is ISO
    8601; DOUBLE takes NaN and Infinity; BOOLEAN true, false, 1, 0 in any case.
 3. A value that does not fit is a failure; TRY_CAST makes NULL of exactly those values.

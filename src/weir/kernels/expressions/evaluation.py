@@ -1,4 +1,4 @@
-"""The evaluator and the built-in functions share the contract and the types in this module.
+"""The contract and the types that the evaluator and the built-in functions share.
 
 Contract
 1. A *builder* gets a `Site` (types and constants of one call) and returns a function over Arrow
@@ -34,7 +34,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A `Site` holds what is known of one call before any row comes: its types and constants."""
+    """A `Site` holds the types and constants of one call, known before any row comes."""
 
     function: str
     type: pa.DataType
@@ -44,7 +44,7 @@ class Site:
     def constant(self, index: int) -> object:
         """Return the value of an argument that is always a literal."""
         scalar = self.constants[index]
-        assert scalar is not None, f"{self.function}: argument {index + 1} is no constant"
+        assert scalar is not None, f"{self.function}: argument {index + 1} is not a constant"
         value: object = scalar.as_py()
         return value
 
@@ -103,7 +103,7 @@ def shown_value(scalar: pa.Scalar) -> object:
 
 
 def shown_python(value: object) -> object:
-    """Write a value that the user's code was given as messages show it."""
+    """Write an argument of the user's code as messages show it."""
     match value:
         case datetime():
             return shown_value(pa.scalar(value, TIMESTAMP))

@@ -1,4 +1,4 @@
-"""Bound expressions are evaluated over whole batches, vectorised on Arrow.
+"""Evaluates bound expressions over whole batches, vectorised on Arrow.
 
 Contract
 1. `compile_expression(expr, schema)` resolves names and builds functions once; what it returns
@@ -82,8 +82,7 @@ PYTHON_BUILDERS: Mapping[str, Builder] = {**python_numbers.FUNCTIONS, **python_t
 
 @dataclass(frozen=True, slots=True)
 class _ErrorContext:
-    """Says where a part stands in the program, and what to say of arguments on which Arrow
-    fails."""
+    """Where a part is in the program, and how to explain a failure of Arrow on its arguments."""
 
     place: Position | None
     why: Callable[[Sequence[object], Exception], str]
@@ -113,7 +112,7 @@ def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array
             error = named_failure(failure, batch, schema)
             raise error from failure.__cause__
         except (pa.ArrowException, MemoryError, OverflowError) as failure:
-            # Nobody says on which row: memory may be short for all of them together.
+            # No single row is to blame: memory may be short for all of them together.
             first = event_at(batch, schema, 0) if len(batch) else None
             events = f"one of {len(batch)} events, the first of them {first}"
             raise RunError(f"a value cannot be computed: {failure}, on {events}") from failure
@@ -216,7 +215,7 @@ def _folded(
     try:
         return constant_part(function(*one)[0])
     except (pa.ArrowInvalid, RowFailure):
-        # Whether it fails is for the rows that reach it to say.
+        # It fails only if a row reaches it.
         return Part(_runner(function, [a.array for a in args], context), dtype)
 
 

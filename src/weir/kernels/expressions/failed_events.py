@@ -1,6 +1,6 @@
-"""Errors show the event on which an operator failed, and say which row it was.
+"""Writes, for errors, the event on which an operator failed.
 
-The columns that Weir made for itself (`$…`) are left out.
+Columns that Weir added for itself (`$…`) are left out.
 """
 
 from __future__ import annotations

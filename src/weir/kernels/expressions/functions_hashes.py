@@ -1,4 +1,4 @@
-"""md5, sha256 and xxhash64 take fingerprints of STRING (its UTF-8 bytes) and BINARY.
+"""Hash functions md5, sha256 and xxhash64, of STRING (its UTF-8 bytes) and BINARY.
 
 They are for users; partitions and digests (`events/hashing.py`) and keys
 (`structures/key_hashes.py`) have their own.

@@ -202,7 +202,7 @@ def _round_doubles(values: Doubles, digits: int) -> Doubles:
         scaled = values * power
         whole = np.rint(scaled)
         # Whole / power is one correctly rounded operation on exact numbers. Only where the
-        # digit behind is near a half (or the number is huge) does the text have to decide.
+        # next digit is near a half (or the number is huge) does the text have to decide.
         unsure = ~(np.abs(np.abs(scaled - whole) - 0.5) > 1e-4) | ~(np.abs(whole) < _EXACT_WHOLE)
         result: Doubles = np.copysign(whole / power, values)
     for row in np.flatnonzero(unsure):

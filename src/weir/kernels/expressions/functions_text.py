@@ -1,7 +1,7 @@
 """Functions of STRING. Characters are Unicode code points; regular expressions are RE2's.
 
 TRIM takes blanks (U+0020) only, as SQL does. SUBSTRING counts from 1, from the end when the start
-is negative; what lies outside the text is left out. LPAD and RPAD cut what is longer, and make
+is negative; characters outside the text are left out. LPAD and RPAD cut longer texts, and make
 texts of at most 16 MiB. LIKE knows `%`, `_` and `\\` as the escape.
 """
 
@@ -30,7 +30,7 @@ from weir.kernels.expressions.substrings import contains, split
 _LAST = 2**62
 _WIDEST = 2**24
 """The most bytes of a text that LPAD or RPAD makes: Arrow dies of widths that memory has not."""
-# A quoted run, an escape, a class (a bracket right behind the opening one stands for itself),
+# A quoted run, an escape, a class (a bracket right after the opening one stands for itself),
 # a named group, a plain group, anything else.
 _TOKEN = re.compile(
     r"\\Q.*?\\E|\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|(?P<group>\(\?P?<\w+>|\((?!\?))|.",

@@ -1,7 +1,7 @@
-"""Values that handler code merges or gives out are settled: checked, and copied if they can change.
+"""Settles values that handler code merges or emits: checks them, and copies mutable ones.
 
-Handlers are Python, so what Python takes for a number is one: a bool is the int that it is. Apart
-from that a value is converted as all values of user code are (`user_values.py`): exactly, or not at
+Handlers are Python, so what Python counts as a number is one: a bool is an int. Apart from that a
+value is converted as all values of user code are (`user_values.py`): exactly, or not at
 all.
 """
 

@@ -1,11 +1,11 @@
-"""Arithmetic and comparison as CPython has them, on columns.
+"""Arithmetic and comparison on columns, with the results that CPython gives.
 
 Contract of all `py_…` functions
 1. Where a function gives a value, it is CPython's. It raises `RowFailure` where CPython would raise
-   (None in arithmetic, a zero divisor), where the value is none of the column's type (an int beyond
-   64 bits), and where only CPython knows (an int that no DOUBLE is, compared with a float).
+   (None in arithmetic, a zero divisor), where the value does not fit the column's type (an int
+   beyond 64 bits), and where only CPython can tell (a float against an int that no DOUBLE is).
 2. Such a failure is never shown: `py_rows` then has CPython compute the rows, which gives their
-   values, or its own error. So the row that a failure names is any.
+   values, or its own error. So a failure may name any row.
 3. NULL is None.
 """
 
@@ -164,7 +164,7 @@ def _bits(name: str) -> Builder:
 
 
 def _whole_numbers(values: npt.NDArray[np.float64]) -> pa.Array:
-    if not bool((np.abs(values) < _INT64).all()):  # NaN, too, is no int
+    if not bool((np.abs(values) < _INT64).all()):  # NaN is not an int either
         raise asks_python("no int of 64 bits")
     return pa.array(values.astype(np.int64))
 
@@ -201,8 +201,8 @@ def _round_digits(site: Site) -> ArrayFunction:
         with np.errstate(all="ignore"):
             scaled = values * power
             whole = np.rint(scaled)
-            # Whole / power is one rounding of exact numbers, as Python's is. Where the digit
-            # behind is near a half, or the number is huge, Python's own function decides.
+            # Whole / power is one rounding of exact numbers, as Python's is. Where the next
+            # digit is near a half, or the number is huge, Python's own function decides.
             sure = np.abs(np.abs(scaled - whole) - 0.5) > _NEAR_HALF
             sure &= np.abs(whole) < _EXACT_WHOLE
             result = np.copysign(whole / power, values)

@@ -1,7 +1,7 @@
-"""Texts as CPython has them, on columns, by the contract of `python_numbers.py`.
+"""Text functions on columns, with the results that CPython gives.
 
-Where Python and Arrow agree on texts of ASCII characters only, Arrow computes those, and Python's
-own method each of the others.
+The contract is that of `python_numbers.py`. Where Python and Arrow agree on ASCII texts only, Arrow
+computes those, and Python's own method computes the others one by one.
 """
 
 from __future__ import annotations

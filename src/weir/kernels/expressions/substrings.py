@@ -1,4 +1,4 @@
-"""Texts are searched for a given text, or cut at it, at the speed of memory.
+"""Searches texts for a pattern, or cuts them at it, at the speed of memory.
 
 Both functions read the bytes of a column as one long text, since the rows lie one after the other.
 Arrow's own functions take one text at a time, and one byte at a time.

@@ -1,14 +1,14 @@
-"""The user's own code is called here, and its failures are named.
+"""Calls the user's own functions, and names their failures.
 
 If a scalar function raises, or gives a result of another type than it declares, that becomes a
 `RowFailure` with the line of the user's code. A vectorised function that fails on many rows is
 called again for parts of them, so that the failure names one event.
 
-Every exception that leaves the user's code is its failure, `SystemExit` too. Only Ctrl-C, which may
-come while the user's code runs, passes.
+Every exception that leaves the user's code is its failure, even `SystemExit`. Only Ctrl-C passes:
+it may come while the user's code runs.
 
 With WEIR_EXTRA_CALLS in the environment, as in the second run of `--check`, functions are also
-called where nobody needs the result. That must change nothing.
+called where nobody needs the result, which must not change any answer.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def handler_line(name: str, run: object, error: BaseException) -> UserCode:
 
 
 def _place(frame: traceback.FrameSummary) -> ProgramPlace | None:
-    """Return where a frame stands, with its line; None where there is no source."""
+    """Return the place of a frame, with its line; None where there is no source."""
     if frame.lineno is None or frame.colno is None or not frame.line:
         return None
     # Python counts bytes of UTF-8 from the beginning of the line, and gives the line stripped.
@@ -108,7 +108,7 @@ def _code_of(function: object) -> CodeType | None:
 
 
 def check_not_interrupted(error: BaseException, function: object) -> None:
-    """Raise the error again if it is Ctrl-C, which came while the user's code ran.
+    """Raise the error again if it is Ctrl-C, pressed while the user's code ran.
 
     A KeyboardInterrupt that a `raise` in the function's own file raised is its failure.
     """

@@ -1,9 +1,9 @@
-"""Values that the user's code gives are converted to a declared type: exactly, or not at all.
+"""Converts values of the user's code to a declared type: exactly, or not at all.
 
 Contract
 1. A table in docs/how-to/user-code.md lists what is accepted: values that mean the same in the
-   wanted type, in one way only. 1.0 is no BIGINT, True is no number, a datetime without a time zone
-   no TIMESTAMP. None is NULL, for every type and inside LIST and STRUCT.
+   declared type, in one way only. 1.0 is not a BIGINT, True not a number, a naive datetime not a
+   TIMESTAMP. None is NULL, for every type and inside LIST and STRUCT.
 2. A *plain* value is the Python value that Arrow would give back for it. Arrow makes columns of
    plain values at once; only other values are converted one by one.
 3. A converted value shares no memory that can change with the value that the user gave.
@@ -59,7 +59,7 @@ _short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = 10
 
 
 class Misfit(Exception):
-    """A value is not of the wanted type; the text is "BIGINT, not 1.5 (float)"."""
+    """A value is not of the declared type; the text is "BIGINT, not 1.5 (float)"."""
 
     def __init__(self, dtype: pa.DataType, value: object, why: str = "") -> None:
         super().__init__(f"{type_name(dtype)}, not {shown(value)}{why}")
@@ -190,7 +190,7 @@ def settler(dtype: pa.DataType) -> ConvertValue:
             _plain_list(dtype, settle) if pa.types.is_list(dtype) else _plain_struct(dtype, settle)
         )
     kind = _PLAIN.get(dtype)
-    # Most values are plain, and this is called for every row: they are told by a look or two.
+    # This is called for every row, and most values are plain: one or two checks recognise them.
     limit = 1 << _BITS.get(dtype, 0)
 
     def run(value: object) -> object:
@@ -206,7 +206,7 @@ def settler(dtype: pa.DataType) -> ConvertValue:
 
 
 def _plain_list(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
-    """Return what settles a LIST: those of plain values are told by a look at all of them."""
+    """Return what settles a LIST, with a fast path for lists whose elements are all plain."""
     kind, limit = _PLAIN.get(dtype.value_type), 1 << _BITS.get(dtype.value_type, 0)
     if kind not in (int, float, bool, str):
         return otherwise
@@ -225,7 +225,7 @@ def _plain_list(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
 
 
 def _plain_struct(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
-    """Return what settles a STRUCT: one of plain values is told by a look at each."""
+    """Return what settles a STRUCT, with a fast path for structs whose fields are all plain."""
     kinds = [(field.name, _PLAIN.get(field.type)) for field in dtype]
     if any(kind not in (int, float, bool, str) for _, kind in kinds) or not kinds:
         return otherwise

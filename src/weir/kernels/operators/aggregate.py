@@ -1,4 +1,4 @@
-"""One kernel runs every windowed aggregation: it joins groups, panes, measures and a windower.
+"""Runs every windowed aggregation: one kernel joins groups, panes, measures and a windower.
 
 Tables of a snapshot: `panes` (key columns, interval, lanes), `groups` (key columns and what the
 windower keeps of a group) and one `values<i>` for each aggregate that keeps values or states.
@@ -121,7 +121,7 @@ class AggregateKernel:
             raise self._named(failure) from failure.__cause__
 
     def _wanted_from(self) -> int:
-        """Return the first position of which results are wanted."""
+        """Return the first position whose results are needed."""
         return START if self.right_from == START else self._windows.first_from(self.right_from)
 
     def _due(self, cti: int) -> Due:

@@ -5,10 +5,10 @@ order, with its timers in between: `on_time(t)` comes after all events with vs <
 at t, in order of keys. Rows that are emitted at time t have vs ≥ t. There are Python calls for
 every row, since the code is the user's.
 
-Keys are found by a hash with a secret (`structures/keys.py`): Python's own of numbers and tuples
-has none, so crafted keys could make a dictionary of them slow.
+Keys are looked up by a hash with a secret (`structures/keys.py`). Python's own hash of numbers and
+tuples has none, so crafted keys could make a dictionary slow.
 
-An emitted row is converted to its type, and so copied, at once (`user_context.py`). State always
+An emitted row is converted to its type at once, and so copied (`user_context.py`). State always
 has the form in which a snapshot gives it back (`user_instances.py`).
 """
 
@@ -50,7 +50,7 @@ class _Member:
     values: tuple[object, ...]
     order: tuple[object, ...]
     rest: MadeAttributes
-    """The undeclared attributes that the instance had when it was made."""
+    """The undeclared attributes that the instance had at first."""
     timers: set[int] = field(default_factory=set)
 
 
@@ -106,7 +106,7 @@ class ApplyKernel:
     def _name(
         self, error: OperatorFailed, slices: Sequence[Batch], events: Sequence[Sequence[Event]]
     ) -> None:
-        """Show the event of an error as it came: the user's code may have changed it."""
+        """Show the event of an error as it arrived: the user's code may have changed it."""
         for port, batch in enumerate(slices):
             for row, event in enumerate(events[port]):
                 if event is error.event:

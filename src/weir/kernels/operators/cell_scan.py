@@ -1,8 +1,8 @@
 """A cell scan takes the requests of a slice in order and keeps the cells of a scan's states.
 
-It is what state scans and final states have in common: keys as numbers of groups, cells that are
-fast (`fast_cells.py`) or Python's (`slow_cells.py`), snapshots, and saved cells that a run goes on
-from. States do not know of each other: each sees its own requests in order.
+State scans and final states share it: keys as numbers of groups, cells that are fast
+(`fast_cells.py`) or Python objects (`slow_cells.py`), snapshots, and the saved cells from which a
+run continues. States are independent: each sees its own requests in order.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class CellScan:
     def run(self, slices: Sequence[Batch], right_from: int = START) -> list[pa.Array]:
         """Take all requests of these rows; return a column of answers for each read.
 
-        Windows are not folded for rows before `right_from`, which are not wanted.
+        Windows are not folded for rows before `right_from`, which are not needed.
         """
         self._first = min(self._first, first_request(slices, self._restored))
         for port, state in self._restored.items():

@@ -1,6 +1,6 @@
 """CHOP(p) cuts rows at every grid point inside their lifetime.
 
-A piece comes out when the CTI passes its start. A row is held while pieces of it lie ahead.
+A piece comes out when the CTI passes its start. A row is held until its last piece has come out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sessions and count windows are made by a group's own events."""
+"""Sessions and count windows, whose bounds depend on a group's own events."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class CountWindows:
         return cti
 
     def forgets(self, groups: Int64s) -> npt.NDArray[np.bool_]:
-        # How many events a group has seen says where its next window begins: kept for good.
+        # The count of a group's events decides where its next window begins: kept permanently.
         return np.zeros(len(groups), dtype=np.bool_)
 
     def first_from(self, time: int) -> int:

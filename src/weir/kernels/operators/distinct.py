@@ -61,7 +61,7 @@ class DistinctKernel:
         return groups
 
     def _over(self, cti: int) -> Int64s:
-        """Return the groups whose piece has ended for good."""
+        """Return the groups whose piece has ended and cannot grow any more."""
         due = self._timers.pop(cti)[1]
         due = each_once(due[self._start[due] != OPEN])
         over = after(self._end[due]) <= cti

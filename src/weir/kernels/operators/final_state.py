@@ -1,6 +1,6 @@
 """A final state gives the cells of a state as rows, when its input has ended.
 
-Rows have the times of merges, so none may come out before: the output's CTI stays where it is.
+Rows have the times of merges, so none may come out earlier: until then the output's CTI stays.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Notices what a call of a user's operator leaves in its instance outside of declared state.
+"""Detects attributes that a user's operator changes outside of its declared state.
 
 A restart makes a new instance, so an undeclared attribute that a call has set or changed would be
-lost. Most are found in the source when the program is planned
-(`plan/usercode/undeclared_state.py`); here are those that it does not show. An attribute that is
-set is noticed after every call. To notice that a list, a dictionary or an object of the user's own
-was changed in place, all that is in it has to be looked at: that is done for the first
-`WATCHED_CALLS` of an operator, and up to `MOST_PARTS`.
+lost. Planning finds most of them in the source (`plan/usercode/undeclared_state.py`); this module
+finds the rest when the code runs. An attribute that is set is detected after every call. To detect
+that a list, a dictionary or an object of the user's own was changed in place, all its contents have
+to be compared: that is done for the first `WATCHED_CALLS` of an operator, and up to `MOST_PARTS`.
 
-Nothing here runs the user's code: attributes and elements are taken past what a class may say of
-them.
+Nothing here runs the user's code: attributes and elements are read past any methods that a class
+defines for them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _ELEMENTS: Mapping[type, _Elements] = {
 
 
 class InstanceChanges:
-    """Compares instances of one operator's class with what they were when they were made."""
+    """Compares instances of one operator's class with their first state."""
 
     def __init__(self, implementation: type, declared: Collection[str]) -> None:
         self._class = implementation

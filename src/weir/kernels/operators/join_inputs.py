@@ -1,4 +1,4 @@
-"""Joins hold groups of equal keys and, for each side, the rows that are still live."""
+"""What joins keep: groups of equal keys and, for each side, the rows that are still live."""
 
 from __future__ import annotations
 
@@ -76,8 +76,7 @@ class HeldSide:
         return self._group[slots]
 
     def forget_dropped(self) -> None:
-        """Build the queue of ends anew when most of it belongs to rows that went before their
-        end."""
+        """Rebuild the queue of ends when most of it belongs to rows that left before their end."""
         if len(self._ends) > 2 * self.rows.capacity:
             held = self.rows.held()
             self._ends = TimeQueue()

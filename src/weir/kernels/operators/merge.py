@@ -1,9 +1,9 @@
-"""The merge turns several input streams into complete slices of time, in the total order.
+"""Merges several input streams into complete slices of time, in the total order.
 
 Contract
 1. `push` takes rows and the CTI of one input stream; rows wait until the smallest CTI of all
    streams has passed them. `release` gives, for each port, all rows with vs below that CTI that
-   were not given before, ordered by (vs, origin, ve, payload) where the port asks for order,
+   were not released before, ordered by (vs, origin, ve, payload) where the port asks for order,
    else by vs.
 2. What comes out depends only on the rows and on the CTI they are released at: not on which
    stream was pushed first, nor on how rows were cut into batches.
@@ -26,7 +26,7 @@ from weir.plan.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class PortShape:
-    """A `PortShape` says what a port carries, and whether rows must come out in the total order.
+    """A `PortShape` has what a port carries, and whether rows must come out in the total order.
 
     `origins` is the depth of its rows' origins (0: nobody asks for them).
     """
@@ -52,7 +52,7 @@ class Merge:
 
     @property
     def released(self) -> int:
-        """Return the CTI up to which rows have been given."""
+        """Return the CTI up to which rows have been released."""
         return self._released
 
     def wanted(self, most: int) -> Sequence[int]:

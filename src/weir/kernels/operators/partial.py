@@ -1,8 +1,8 @@
 """The first half of a two-phase aggregation sends every pane of a hopping window as a row.
 
 It runs wherever its input's rows are: no two rows need to meet. It makes the same panes that the
-final aggregate would have made of the rows. So the final one, which reads these panes instead of
-the rows, sees the same windows at the same time.
+final aggregate would make of the rows. So the final one, which reads these panes instead of the
+rows, sees the same windows at the same time.
 
 1. A pane [start, end) of window numbers is sent when its first window ends: later rows are in
    later windows. So each vertex sends a pane once.

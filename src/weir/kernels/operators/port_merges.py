@@ -1,4 +1,4 @@
-"""Rows of other handlers' ports merge into the cells of a row scan, one row at a time."""
+"""Merges rows of other handlers' ports into the cells of a row scan, one row at a time."""
 
 from __future__ import annotations
 

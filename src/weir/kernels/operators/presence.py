@@ -4,7 +4,7 @@ Without a further condition all left rows of a key are matched at the same insta
 one *presence* a key: the last maximal piece [since, edge) that its right rows cover. A right row
 lengthens it or, past a gap, begins the next one; then it is forgotten.
 
-Contract (besides that of `kernel.Kernel`)
+Contract (in addition to that of `kernel.Kernel`)
 1. A left row is held until it has ended or is covered to its end: every held row ends after its
    key's edge. A key's rows lie in a heap by end and in a list by start.
 2. A row that goes costs O(log n); beyond that only rows that give a piece are visited, so a step

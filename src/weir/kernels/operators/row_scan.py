@@ -1,8 +1,8 @@
 """A row scan runs handler code row by row: the code reads and merges cells as it goes.
 
-Rows of all ports are taken in order of (vs, the event's origin, block, element, order). Cells are
-dicts by key (`live_cells.py`). What the code gives out for an event (emitted rows, merges that
-others need) becomes a column for each effect; its values were checked when they were given out.
+Rows of all ports run in order of (vs, the event's origin, block, element, order). Cells are
+dicts by key (`live_cells.py`). What the code emits for an event (rows, merges that others need)
+becomes a column for each effect; its values were checked when they were emitted.
 """
 
 from __future__ import annotations

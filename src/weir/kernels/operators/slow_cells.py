@@ -1,4 +1,4 @@
-"""Slow cells are Python objects, by group: their requests are taken one by one (`cells.py`)."""
+"""Slow cells are Python objects, by group: requests run one by one (`cells.py`)."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class SlowCells:
 
 
 def merge_arguments(merge: StateMerge, batch: Batch, rows: Schema) -> list[tuple[object, ...]]:
-    """Return what each row brings to a merge, as Python values; `top_k` has its k behind."""
+    """Return what each row brings to a merge, as Python values; `top_k` has its k last."""
     columns = [
         python_values(batch.columns[rows.index(arg)]) if isinstance(arg, str)
         else python_values(pa.array([arg.value], arg.type)) * len(batch)

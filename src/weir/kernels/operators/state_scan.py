@@ -1,4 +1,4 @@
-"""A state scan gives its reader's rows what they read of versioned state (`plan/states.py`).
+"""A state scan adds to its reader's rows what they read from versioned state (`plan/states.py`).
 
 Nothing is held back: a slice has all rows of its instants, so every request of the slice can be
 answered. The reader's rows come out in the order in which they came in, which is that of (vs,
@@ -20,7 +20,7 @@ from weir.plan.saved_states import argument_type
 
 
 def slow_states(node: StateScan) -> dict[str, str]:
-    """Say of the states of a scan that no compiled loop keeps why that is, by their names."""
+    """Return why states of a scan have no compiled loop, by the names of these states."""
     inputs = [schema(i) for i in node.inputs]
     reasons = {}
     for number, cell in enumerate(node.states):

@@ -2,7 +2,7 @@
 
 A *chain* is a run of such rows so far. A row that starts at t lengthens the oldest chain of its
 payload that ends at t (oldest: in the order in which chains began), else it begins one. A chain is
-final once everything that starts at its end is known.
+final once everything that starts at its end has come.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The code of a user's operator is given events and a context that emits rows and sets timers."""
+"""What the code of a user's operator gets: events, and a context to emit rows and set timers."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Instances of a user's operator class are made and called here, and their state is checked.
+"""Makes and calls instances of a user's operator class, and checks their state.
 
 State is brought into the form in which a snapshot gives it back: numbers and texts after every call
 (`settle`); LISTs and STRUCTs, which may be long, must have that form at the end of a step
 (`check_nested`). Nothing else may be left in an instance (`check_rest`). So a restart changes
-nothing. Every failure is an `OperatorFailed` that names the
-code and the event.
+nothing. Every failure is an `OperatorFailed` that names the code and the event.
 """
 
 from __future__ import annotations

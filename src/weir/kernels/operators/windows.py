@@ -1,4 +1,4 @@
-"""A windower says which interval of positions an event takes part in, and when results are due.
+"""Windowers decide which interval of positions an event is in, and when results are due.
 
 Every kind of window gives its groups a line of integer *positions* and each event an interval
 [start, end) on it: window numbers (hopping), ticks (snapshot), session numbers, numbers of
@@ -8,11 +8,11 @@ Contract of a windower
 1. `assign(batch, groups)` gives every row its interval; an empty one means that the row is in
    no window.
 2. `due(cti)` gives, in order, the operations on panes that are due (see `panes.Operations`),
-   the results asked for by them, and the panes that have left for good.
+   the results that they ask for, and the panes that have left permanently.
 3. `output_cti(cti)` gives a time before which no later result starts.
 4. `forgets(groups)` says which of the groups without panes need not be remembered.
 5. `first_from(time)` gives the first position whose window starts at this time or later, or START
-   where positions do not tell times.
+   where positions have no times.
 """
 
 from __future__ import annotations

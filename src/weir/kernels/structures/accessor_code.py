@@ -1,10 +1,10 @@
-"""The common case of a state's methods, written for its types: a look at the key, then the dict.
+"""Generates the fast path of a state's methods for its types: check the key, then use the dict.
 
-Handler code calls these for every access. A method that is written here does what its closure in
-`live_cells.py` does, for keys and values that need no more than a look; all else is handed to that
-closure, which has the checks, the messages and the rest of the kinds.
+Handler code calls these for every access. A generated method does what its closure in
+`live_cells.py` does, for keys and values that a type check settles; it hands everything else to
+that closure, which has the checks, the messages and the rest of the kinds.
 
-Only cells without `last` and `expires` have such methods: others must look at the time.
+Only cells without `last` and `expires` have such methods: the others depend on the time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys of cells get the numbers of groups; a key that was never merged into has none.
+"""Gives keys of cells the numbers of groups; a key that was never merged into has none.
 
 Contract
 1. `encode` gives rows that merge their groups, and makes those that are new (`take_fresh` lists

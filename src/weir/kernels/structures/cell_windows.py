@@ -1,4 +1,4 @@
-"""What a window folds to, kept as merges come and go: a read does not look through all of them.
+"""Keeps what a window folds to as merges come and go, so that a read need not visit all of them.
 
 Contract
 1. A folding is of one window, whose merges are all of one kind. Merges come at the end (`push`) and
@@ -6,7 +6,7 @@ Contract
    in order, would give, if there is any.
 2. `folding_of` has none for functions, for NULL as a default (which is an error, but for `set`),
    and for kinds that are mixed: then all merges are folded at each read.
-3. A read takes as long as its answer is: a list is made anew.
+3. A read takes time in proportion to its answer: it makes a new list.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Coverage:
         return {"edge": self._edge[slots], "piece": self._piece[slots]}
 
     def restore(self, slots: Int64s, state: Mapping[str, Int64s]) -> None:
-        """Give rows that were started anew the state that they had in a snapshot."""
+        """Give rows that were started again the state that they had in a snapshot."""
         self._edge[slots], self._piece[slots] = state["edge"], state["piece"]
         self._holds.push(self._held[slots], slots, self._held)
         if self._matched:

@@ -3,7 +3,7 @@
 Contract
 1. `rounded()` is the nearest double of the exact sum, ties to even. NaN, or both infinities, make
    NaN; a sum beyond the largest double is infinite; a sum of zeros is 0, never −0.
-2. `packed` gives all that is known of the sum, as saved states have it (`plan/saved_states.py`).
+2. `packed` gives the whole sum, as saved states have it (`plan/saved_states.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fractions import Fraction
 from weir.kernels.aggregates.exact import nearest
 
 NAN, PLUS, MINUS = 1, 2, 4
-"""What else is known of a sum, besides its finite part."""
+"""Which of NaN, ∞ and −∞ are in a sum, in addition to its finite part."""
 _UNIT = 1074
 
 

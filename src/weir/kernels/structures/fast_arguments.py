@@ -1,8 +1,8 @@
-"""What the requests of a slice take is laid end to end, for the compiled loop.
+"""Lays the arguments of a slice's requests end to end, for the compiled loop.
 
-A row of the table of requests says where the values of a request begin, how far it is from that of
-one row to that of the next (a constant is there once), and where its masks begin: of a condition,
-and of values that are NULL (−1: there is none).
+Each row of the table of requests has where the values of a request begin, the step from one row's
+value to the next (0 for a constant, which is there once), and where its masks begin: that of a
+condition, and that of NULLs (−1 where there is none).
 """
 
 from __future__ import annotations

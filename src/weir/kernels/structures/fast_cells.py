@@ -259,7 +259,7 @@ def _state_row(cell: Cell, kind: FastKind) -> tuple[int, ...]:
 
 
 def _joined(parts: Sequence[Int64s]) -> Int64s:
-    """Return the parts one behind the other; most often one of them has all rows."""
+    """Return the parts one after the other; most often one of them has all rows."""
     filled = [part for part in parts if len(part)]
     if len(filled) == 1:
         return filled[0]

@@ -1,4 +1,4 @@
-"""Which states are fast, and what their merges and reads are in the compiled loop.
+"""Decides which states are fast, and what their merges and reads are in the compiled loop.
 
 A state is fast if `fast_kind` has a kind for it:
 

@@ -1,4 +1,4 @@
-"""Fast cells are written as saved cells and read again (`plan/saved_states.py`)."""
+"""Writes fast cells as saved cells, and reads them again (`plan/saved_states.py`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Exact sums of doubles lie in one matrix of limbs, by group (`aggregates/exact_loops.py`).
+"""Keeps exact sums of doubles in one matrix of limbs, by group (`aggregates/exact_loops.py`).
 
 A state has the limbs that its values have needed so far; when one needs others, the matrix is laid
-out anew.
+out again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Values that are no numbers are stored once for each cell; the compiled loop sees their handles.
+"""Stores values that are not numbers, one for each cell; the compiled loop sees their handles.
 
-A handle is the slot of a stored value, −1 for the default, and −2 − i for value i of those that a
-slice brings.
+A handle is the slot of a stored value, −1 for the default, and −2 − i for value i of the slice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys are told apart by a hash under a secret: SipHash-1-3 with 128 bits.
+"""Identifies keys by a hash under a secret: SipHash-1-3 with 128 bits.
 
 The stable hash (`events/hashing.py`) cannot do it: it has no secret, so whoever chooses the keys
 can make two of them equal, or make many begin their search at one slot of a table.
@@ -9,9 +9,8 @@ Contract
 2. Different keys have different hashes. Where the key is one column of numbers this is certain: the
    second word is the number itself. Elsewhere SipHash is a pseudorandom function, so for whoever
    does not know the secret, each pair of keys has a chance of 2⁻¹²⁸, however the keys were chosen.
-3. The first word, which says where to look in a table, is pseudorandom for every key. It stays so
-   for somebody who sees how long a look-up takes: outputs of such a function say nothing about
-   others.
+3. The first word, which gives the place in a table, is pseudorandom for every key. Timing look-ups
+   does not help an attacker: outputs of such a function reveal nothing about others.
 4. Hashes mean nothing to an index with another secret. They are never stored, sent or shown.
 
 What is hashed of a key, as SipHash's message

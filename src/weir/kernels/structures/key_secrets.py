@@ -1,7 +1,7 @@
 """Each index of keys draws a secret of its own, from the operating system.
 
-Nothing of it is in an answer, a snapshot or a sequence number: copies of an instance and instances
-that were recovered have others. `tests/unit/kernels/test_secrets_stay_inside.py` holds every kernel
+It never shows in an answer, a snapshot or a sequence number: copies of an instance and recovered
+instances have other secrets. `tests/unit/kernels/test_secrets_stay_inside.py` holds every kernel
 to that.
 """
 

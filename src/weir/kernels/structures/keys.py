@@ -1,4 +1,4 @@
-"""Keys get dense numbers from an open-addressing table of their hashes.
+"""Gives keys dense numbers, by an open-addressing table of their hashes.
 
 Contract
 1. `encode` gives every row the number of its group, making groups as they appear; numbers
@@ -6,7 +6,7 @@ Contract
    groups that were ever live together.
 2. A released group must hold nothing any more: its number may be given to another key.
 3. Looking up a row costs O(1) and touches no other group, whoever chose the keys: an index has a
-   secret of its own, without which no slot can be foretold (`key_hashes.py`).
+   secret of its own, without which no slot can be predicted (`key_hashes.py`).
 4. Numbers depend on the order of calls and rows alone, not on the secret.
 """
 

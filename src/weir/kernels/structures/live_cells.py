@@ -7,10 +7,10 @@ Contract
 2. A key is one value, or a tuple. It is settled by the types of the state's key (`True` is 1, a
    subclass of `str` a `str`), then compared as groups are (`canonical_key`). Cells of a state with
    one key column are held by the value itself, others by the tuple.
-3. Where cells are split by key (`keyed`), an access must have the key of the cursor's row. Another
-   one would find the cells of another partition missing.
-4. What fails is noted at the cursor before it is raised: handler code may catch it, and the run
-   ends all the same. So does an access by a closure that was kept from an earlier run.
+3. Where cells are split by key (`keyed`), an access must have the key of the cursor's row: cells of
+   other keys may be in another partition.
+4. A failure is noted at the cursor before it is raised: even if handler code catches it, the run
+   ends. So does an access by a closure that was kept from an earlier run.
 5. A merge's function runs with `cursor.merging` set: whoever merges or emits then is refused.
 """
 

@@ -1,4 +1,4 @@
-"""Requests to states are put in order: (vs, the event's origin, block, element, order).
+"""Puts requests to states in order: (vs, the event's origin, block, element, order).
 
 A *program* is a run of requests by the rows of one port that nothing can come between: a row is
 visited once for all of them. Which programs there are follows from the requests alone; a slice only

@@ -1,4 +1,4 @@
-"""Rows of several order columns are encoded as bytes that compare as the rows do.
+"""Encodes rows of several order columns as bytes that compare as the rows do.
 
 Each column gives the bytes of `events/order_bytes.py`, inverted where the order is descending. The
 row's number in the order of arrival ends the key, so no two are equal.

@@ -1,6 +1,6 @@
-"""Cells are written as rows and read again (`plan/saved_states.py` says what the rows are).
+"""Writes cells as rows, and reads them again (`plan/saved_states.py` defines the rows).
 
-Snapshots of scans, the rows of a final state and what a run is restored from are the same rows.
+Snapshots of scans, the output of a final state and the input of a restored run use the same rows.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _past(
 
 
 def first_request(slices: Sequence[Batch], restored: Container[int]) -> int:
-    """Return the time of the first row of a slice that is no saved cell."""
+    """Return the time of the first row of a slice that is not a saved cell."""
     others = (batch for port, batch in enumerate(slices) if port not in restored and len(batch))
     return min((int(batch.vs[0]) for batch in others), default=OPEN)
 

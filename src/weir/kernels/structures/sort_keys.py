@@ -1,4 +1,4 @@
-"""Values are turned into sort keys that outlive their batch, and back.
+"""Turns values into sort keys that outlive their batch, and back.
 
 A number (integers, times, booleans, doubles, decimals up to 18 digits) is one int64 that
 compares as the value does, NaN last and −0 as 0. Any other value is bytes that compare as the

@@ -1,9 +1,9 @@
-"""The nodes of treaps, each with a priority that nobody can foretell.
+"""The nodes of treaps, each with a priority that nobody can predict.
 
-A treap is as deep as a tree of keys in random order, if its priorities are random. They were a hash
-of node numbers once: then keys could be chosen by it, so that a tree became a list, deeper than the
-loops have room for. So the priority of a node is its number, hashed under a secret of the owner's
-own; it does not show in an answer.
+A treap is as deep as a tree of keys in random order, if its priorities are random. If they were a
+plain hash of node numbers, an attacker could choose keys that turn a tree into a list, deeper than
+the loops have room for. So the priority of a node is its number, hashed under a secret of the
+owner's own; it does not show in an answer.
 """
 
 from __future__ import annotations
