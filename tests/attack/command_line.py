@@ -168,7 +168,7 @@ def _open_files(most: int) -> object:
 def names_that_are_none(folder: Path) -> str:
     """NUL in paths, a `..` in a name that the store holds, a time beyond all calendars, markup."""
     hostile_folder(folder)
-    for path, told in (("'a\0b.csv'", "NUL"), ("'\0'", "NUL"), ("''", "is no path")):
+    for path, told in (("'a\0b.csv'", "NUL"), ("'\0'", "NUL"), ("''", "invalid path")):
         text = f"STREAM A (vs BIGINT) FROM 'a.jsonl';\nOUTPUT A TO {path};"
         (folder / "nul.weir").write_text(text, encoding="utf-8")
         assert_clean(weir(folder, "run", "nul.weir"), 2, told)

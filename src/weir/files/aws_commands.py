@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _WITHIN = 60.0
 _ELSEWHERE = ("sso_session", "sso_start_url", "role_arn", "source_profile", "login_session")
-"""What in a profile says that its keys come from elsewhere."""
+"""Settings of a profile whose keys come from elsewhere."""
 
 
 def keys_command(profile: str, said: Mapping[str, str]) -> Sequence[str] | None:
-    """Return the command that prints the keys of a profile that says this; None if the profile
-    names no way to keys."""
+    """Return the command that prints the keys of a profile with these settings; None if the
+    profile names none."""
     if "credential_process" in said:
         return shlex.split(said["credential_process"]) or None
     if not any(name in said for name in _ELSEWHERE):
@@ -48,14 +48,14 @@ class CommandKeys:
 
     def __init__(self, profile: str, command: Sequence[str]) -> None:
         self._profile, self._command = profile, command
-        self._first: S3Credential | None = self._run()  # what is wrong is said when it is opened
+        self._first: S3Credential | None = self._run()  # fail when the bucket is opened
 
     def __call__(self) -> S3Credential:
         keys, self._first = self._first, None
         return keys if keys is not None else self._run()
 
     def _run(self) -> S3Credential:
-        what = f"the keys of the AWS profile '{self._profile}' cannot be had"
+        what = f"cannot get the keys of the AWS profile '{self._profile}'"
         program = self._command[0]
         try:
             done = subprocess.run(
@@ -66,7 +66,7 @@ class CommandKeys:
             code = error.returncode
             raise RunError(f"{what}: {program} ended with exit code {code}") from None
         except subprocess.TimeoutExpired:
-            raise RunError(f"{what}: {program} takes too long") from None
+            raise RunError(f"{what}: no answer from {program} within {_WITHIN:.0f} s") from None
         except OSError as error:
             raise RunError(f"{what}: {program}: {error.strerror}") from None
         try:

@@ -60,7 +60,10 @@ def profile_keys(environment: Mapping[str, str]) -> CommandKeys | None:
     if command is not None:
         return CommandKeys(name, command)
     if environment.get("AWS_PROFILE"):
-        raise RunError(f"the AWS profile '{name}' has no keys, and says of no way to any")
+        raise RunError(
+            f"the AWS profile '{name}' (AWS_PROFILE) has no keys, and names no way to get them: "
+            "neither credential_process nor SSO nor a role"
+        )
     return None
 
 

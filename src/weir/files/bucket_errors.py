@@ -24,7 +24,7 @@ CONFLICTS = {"ConditionalRequestConflict", "OperationAborted"}
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Says why a request failed; `lasts` if it will fail again however often it is made."""
+    """Why a request failed; `lasts` if no retry can help."""
 
     text: str
     lasts: bool = True
@@ -37,7 +37,7 @@ def code_of(error: Exception) -> str:
 
 
 def reason_of(error: Exception, bucket: str) -> Reason:
-    """Say what is wrong with a request to this bucket."""
+    """Return why a request to this bucket failed."""
     text, code = str(error), code_of(error)
     match = _STATUS.search(text)
     status = match[1] if match else ""
@@ -45,9 +45,8 @@ def reason_of(error: Exception, bucket: str) -> Reason:
     if code == "NoSuchBucket":
         return Reason(f"there is no bucket {bucket}")
     if "169.254.169.254" in text or "metadata.google.internal" in text:
-        return Reason(
-            "no credentials were found in the environment, in a profile or on this machine"
-        )
+        places = "the environment, in a profile or on this machine"
+        return Reason(f"no credentials for {bucket} in {places}")
     if code in _EXPIRED:
         return Reason(f"the credentials have expired ({said})")
     if isinstance(error, PermissionDeniedError) or status == "403":
@@ -64,10 +63,10 @@ def reason_of(error: Exception, bucket: str) -> Reason:
     if "redirect without LOCATION" in text:
         return Reason("the bucket is in another region (AWS_REGION)")
     if "builder error" in text:
-        return Reason("the store's address is http://, which AWS_ALLOW_HTTP=true allows")
+        return Reason("the store's address is http://; set AWS_ALLOW_HTTP=true to allow it")
     if "HTTP error" in text:
         retries = re.search(r"after (\d+) retries", text)
-        tried = f", {retries[1]} times again" if retries else ""
-        answer = f"the store does not answer (tried{tried}); see whether it can be reached"
+        after = f" after {retries[1]} retries" if retries else ""
+        answer = f"the store does not answer{after}; check that it can be reached"
         return Reason(answer, lasts=False)
     return Reason(re.sub(r"//[^/\s]*@", "//…@", text.split("\n", 1)[0])[:200], lasts=False)

@@ -63,7 +63,7 @@ class BucketStore:
     def _put(self, key: str, body: Body, new: bool) -> None:
         mode: Literal["create", "overwrite"] = "create" if new else "overwrite"
         store = self._open(LARGE_WITHIN if len(body) > LARGE else ANSWER_WITHIN)
-        with self._naming(f"{key} cannot be written to '{self._url}'"):
+        with self._naming(f"cannot write {key} to '{self._url}'"):
             try:
                 obstore.put(
                     store, key, body, mode=mode, use_multipart=False if new else None,
@@ -78,7 +78,7 @@ class BucketStore:
         return self._patiently(lambda: self._get(key))
 
     def _get(self, key: str) -> bytes | None:
-        with self._naming(f"{key} cannot be read from '{self._url}'"):
+        with self._naming(f"cannot read {key} from '{self._url}'"):
             try:
                 return bytes(obstore.get(self._open(ANSWER_WITHIN), key).bytes())
             except (NotFoundError, FileNotFoundError) as error:
@@ -99,7 +99,7 @@ class BucketStore:
 
     def _delete(self, what: str | Sequence[str]) -> None:
         named = what if isinstance(what, str) else "objects"
-        with self._naming(f"{named} cannot be deleted in '{self._url}'"):
+        with self._naming(f"cannot delete {named} in '{self._url}'"):
             try:
                 obstore.delete(self._open(ANSWER_WITHIN), what)
             except (NotFoundError, FileNotFoundError) as error:
@@ -111,7 +111,7 @@ class BucketStore:
         return self._patiently(lambda: self._sizes(within))
 
     def _sizes(self, within: str) -> Sequence[tuple[str, int]]:
-        with self._naming(f"'{self._url}' cannot be listed"):
+        with self._naming(f"cannot list '{self._url}'"):
             return [
                 (str(meta["path"]), int(meta["size"]))
                 for page in obstore.list(self._open(ANSWER_WITHIN), prefix=within or None)

@@ -157,7 +157,7 @@ def read_range(url: str, version: Found, start: int, end: int) -> bytes:
     if _version_of(answer.meta) != version:
         raise _changed(url)
     if len(data) != end - start:
-        message = f"the answer was cut: wanted {end - start} bytes, came {len(data)}"
+        message = f"the answer was cut: expected {end - start} bytes, got {len(data)}"
         raise InputError(message, file=url)
     return data
 
@@ -204,7 +204,7 @@ def delete_objects(urls: Iterable[str]) -> None:
     """Delete the objects that are there."""
     for url in urls:
         at = address(url)
-        with _writing(url, "deleted"):
+        with _writing(url, "delete"):
             try:
                 obstore.delete(_store(at.bucket), at.key)
             except (NotFoundError, FileNotFoundError):
@@ -293,7 +293,9 @@ def _check_endpoint(variables: dict[str, str]) -> None:
     for name in _ENDPOINTS:
         said = variables.get(name, "")
         if said and not re.match(r"https?://[^/]", said):
-            raise RunError(f"{name} is not the URL of a server: it begins with https:// or http://")
+            raise RunError(
+                f"invalid URL in {name}; expected one that begins with https:// or http://"
+            )
 
 
 # --- errors --------------------------------------------------------------------------------
@@ -311,12 +313,12 @@ def _reading(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def _writing(url: str, done: str = "written") -> Iterator[None]:
+def _writing(url: str, action: str = "write") -> Iterator[None]:
     """Turn what obstore raises into a RunError that names the object."""
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
-        raise RunError(f"'{url}' cannot be {done}: {_why(error, url)}") from None
+        raise RunError(f"cannot {action} '{url}': {_why(error, url)}") from None
 
 
 def _changed(url: str) -> InputError:

@@ -52,7 +52,7 @@ def file_columns(file: str, version: Found | None, most: int) -> Mapping[str, Gu
         return _json(_lines(file, version, most), file)
     else:
         formats = ".jsonl, .csv (also .gz, .zst), .parquet, .arrow"
-        raise InputError(f"its ending says no format; known are {formats}", file=file)
+        raise InputError(f"unknown format; expected {formats}", file=file)
     names = [name for name, _ in columns]
     for name in names:
         if names.count(name) > 1:
@@ -150,7 +150,7 @@ def _csv(lines: Sequence[str], file: str) -> list[tuple[str, Guess]]:
         for other, word in ((";", "`;`"), ("\t", "tabs"), ("|", "`|`")):
             if other in header[0]:
                 message = (
-                    f"the header has {word} between its fields, where commas are wanted; write the "
+                    f"the header has {word} between its fields; expected commas: write the "
                     "file with commas, or as Parquet"
                 )
                 raise InputError(message, file=file, line=1)
@@ -206,9 +206,9 @@ def _json(lines: Sequence[str], file: str) -> Mapping[str, Guess]:
         try:
             row = decoder.decode(line)
         except msgspec.DecodeError as error:
-            raise InputError(f"no JSON: {error}", file=file, line=number) from error
+            raise InputError(f"not JSON: {error}", file=file, line=number) from error
         if not isinstance(row, dict):
-            raise InputError("each line is to be an object, {…}", file=file, line=number)
+            raise InputError("each line must be an object, {…}", file=file, line=number)
         for name, value in row.items():
             if name != "$cti":
                 values.setdefault(name, []).append(value)
@@ -234,12 +234,12 @@ def _of_values(values: Iterable[object], doubts: list[str]) -> pa.DataType:
     dtype = _of_kind(kind, seen, doubts)
     others = sum(map(len, kinds.values())) - len(seen)
     if others:
-        count = f"{others} of {others + len(seen)} values {'is' if others == 1 else 'are'} no"
-        doubts.append(f"{count} {_SAID[kind]}: such rows are bad, and bad = 'skip' goes on")
+        count = f"{others} of {others + len(seen)} values {'is' if others == 1 else 'are'} not"
+        doubts.append(f"{count} {_SAID[kind]}: such rows are bad, and bad = 'skip' leaves them out")
     return dtype
 
 
-_SAID = {bool: "BOOLEAN", float: "number", str: "text", list: "LIST", dict: "STRUCT"}
+_SAID = {bool: "BOOLEAN", float: "numeric", str: "text", list: "LIST", dict: "STRUCT"}
 
 
 def _of_kind(kind: type, seen: Sequence[Any], doubts: list[str]) -> pa.DataType:

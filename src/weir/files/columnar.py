@@ -90,7 +90,7 @@ class ParquetFile(DataFile):
             rows += batch.num_rows
             yield batch, min(self.size, self.size * rows // max(total, 1))
         if rows != total:
-            message = f"damaged: it says that it has {total} rows, and {rows} are there"
+            message = f"damaged: its metadata counts {total} rows, and {rows} are there"
             raise InputError(message, file=self.name)
 
 

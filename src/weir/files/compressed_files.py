@@ -55,7 +55,7 @@ class _Decompressed(io.RawIOBase):
         except OSError as error:
             raise InputError(f"damaged: {error}", file=self._name) from error
         if not data and not self._file.tell():  # an empty text has a header and an end
-            message = "damaged: the file is empty, which no compressed text is"
+            message = "damaged: the file is empty; a compressed file never is"
             raise InputError(message, file=self._name)
         buffer[: len(data)] = data
         self._position += len(data)

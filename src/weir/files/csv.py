@@ -191,7 +191,7 @@ def _missing(name: str, names: Fields, columns: Columns) -> str:
         fields = [field.strip().strip('"') for n in there for field in n.split(other)]
         if len(fields) > len(there) and any(n in fields for n, _ in columns):
             return (
-                f"the header has {word} between its fields, where commas are wanted; write the "
+                f"the header has {word} between its fields; expected commas: write the "
                 "file with commas, or as Parquet"
             )
     if any("\ufffd" in n or "\0" in n for n in there):

@@ -64,7 +64,7 @@ def from_rows(
     if columns is None:
         table = table_of(rows)
         if not table.column_names:
-            hint = "say them: from_rows(…, columns={'at': 'TIMESTAMP', …})"
+            hint = "name them: from_rows(…, columns={'at': 'TIMESTAMP', …})"
             raise PlanError("there are no rows to take the columns from", hint=hint)
         types = {field.name: _held(field) for field in table.schema}
     else:
@@ -119,7 +119,7 @@ def _table(rows: object, columns: Mapping[str, pa.DataType] | None) -> pa.Table:
                 _check_text(name)
             return _checked_table(lambda: pa.table({n: _values(v, n) for n, v in rows.items()}))
         case str() | bytes():
-            raise PlanError(f"{rows!r} is no rows", hint=f"rows are {KINDS}")
+            raise PlanError(f"expected rows, not {rows!r}", hint=f"rows are {KINDS}")
         case Sequence() if all(isinstance(row, Mapping) for row in rows):
             return _of_dicts(rows, columns)
     if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
@@ -129,12 +129,12 @@ def _table(rows: object, columns: Mapping[str, pa.DataType] | None) -> pa.Table:
         return _checked_table(lambda: pa.table(rows))
     hint = f"rows are {KINDS}"
     if hasattr(rows, "to_frame"):
-        hint = f"write .to_frame() behind it: {hint}"
+        hint = f"call .to_frame() on it: {hint}"
     elif hasattr(rows, "collect"):
-        hint = f"write .collect() behind it: {hint}"
+        hint = f"call .collect() on it: {hint}"
     elif isinstance(rows, Iterator):
         hint = f"write list(…) around it: {hint}"
-    raise PlanError(f"a value of type {type(rows).__name__} is no rows", hint=hint)
+    raise PlanError(f"expected rows, not a value of type {type(rows).__name__}", hint=hint)
 
 
 def _of_dicts(
@@ -168,15 +168,15 @@ def _values(values: Iterable[object], name: str) -> pa.Array:
 
 def _check_text(name: object) -> None:
     if not isinstance(name, str):
-        raise PlanError(f"the name of a column is a text, not {name!r}")
+        raise PlanError(f"the name of a column must be a text, not {name!r}")
 
 
 def _refuse_objects(schema: object) -> None:
     """Refuse columns of Polars that hold Python objects: Arrow gets their addresses."""
     for name, dtype in schema.items() if isinstance(schema, Mapping) else ():
         if "Object" in re.findall(r"\w+", str(dtype).partition("categories")[0]):
-            hint = 'make texts of them: pl.Series([str(v) for v in df["…"]])'
-            raise PlanError(f"column `{name}` holds objects of Python", hint=hint)
+            hint = 'convert them to texts: pl.Series([str(v) for v in df["…"]])'
+            raise PlanError(f"column `{name}` holds Python objects", hint=hint)
 
 
 def _index_names(rows: object) -> Sequence[object]:
@@ -195,8 +195,8 @@ def _held(field: pa.Field) -> pa.DataType:
     dtype = holding_type(field.type)
     if dtype is None or pa.types.is_null(dtype):
         raise PlanError(
-            f"column `{field.name}` is {field.type}, of which the type is not clear",
-            hint="say it: from_rows(…, columns={'name': 'STRING', …})",
+            f"cannot tell the type of column `{field.name}`, which is {field.type}",
+            hint="name it: from_rows(…, columns={'name': 'STRING', …})",
         )
     return dtype
 

@@ -90,9 +90,7 @@ class ObjectStore:
         except AlreadyExistsError as error:
             raise ObjectExists(key) from error
         except (BaseError, OSError) as error:
-            raise RunError(
-                f"{key} cannot be written to '{self.location}': {_why(error)}"
-            ) from error
+            raise RunError(f"cannot write {key} to '{self.location}': {_why(error)}") from error
 
     def check_conditions(self, key: str, body: Body) -> None:
         """Raise RunError if a new object of this key could be made though it is there: some servers
@@ -152,7 +150,7 @@ class ObjectStore:
         except (NotFoundError, FileNotFoundError):
             return None
         except (BaseError, OSError) as error:
-            raise RunError(f"{key} cannot be read from '{self.location}': {_why(error)}") from error
+            raise RunError(f"cannot read {key} from '{self.location}': {_why(error)}") from error
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects of these keys that are there."""
@@ -169,7 +167,7 @@ class ObjectStore:
                 continue
             except (BaseError, OSError) as error:
                 why = _why(error)
-                raise RunError(f"{key} cannot be deleted in '{self.location}': {why}") from error
+                raise RunError(f"cannot delete {key} in '{self.location}': {why}") from error
 
     def list(self, prefix: str = "") -> list[str]:
         """List the keys that begin with the prefix."""
@@ -185,7 +183,7 @@ class ObjectStore:
             try:
                 sizes = list(_files(self._folder, within))
             except OSError as error:
-                raise RunError(f"'{self.location}' cannot be listed: {_why(error)}") from error
+                raise RunError(f"cannot list '{self.location}': {_why(error)}") from error
         return sorted((k, s) for k, s in sizes if k.startswith(prefix))
 
 
@@ -208,7 +206,7 @@ def folder_of(location: str) -> Path | None:
     if url is not None and url[0].lower() != "file://":
         return None
     if "\0" in location or not location:
-        raise RunError(f"cannot use '{location}' as a store: that is no path")
+        raise RunError(f"cannot use '{location}' as a store: not a path")
     folder = Path(location[len(url[0]) if url else 0 :]).absolute()
     if len(folder.parts) > DEEPEST:
         raise RunError(f"cannot use '{location}' as a store: its path has too many parts")
@@ -218,7 +216,7 @@ def folder_of(location: str) -> Path | None:
 def _check(key: str) -> None:
     """Refuse a key that would lead out of the store: keys come from the store itself too."""
     if _NO_KEY.search(key):
-        raise RunError(f"'{key}' is no name of an object in a store")
+        raise RunError(f"invalid object name '{key}' in a store")
 
 
 def _why(error: Exception) -> str:

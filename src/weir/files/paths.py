@@ -40,7 +40,7 @@ def check_name(file: str) -> None:
         file.encode()
     except UnicodeEncodeError:
         shown = os.fsencode(file).decode("utf-8", "backslashreplace")
-        raise InputError("its name is no UTF-8; rename it", file=shown) from None
+        raise InputError("its name is not UTF-8; rename it", file=shown) from None
 
 
 def check_not_read(
@@ -83,7 +83,7 @@ def check_apart(program: Program, directory: str | Path) -> None:
 def _check_path(path: str) -> None:
     refuse_secrets(path)
     if "\0" in path or not path:
-        raise PlanError(f"'{path}' is no path", hint="write the path of a file")
+        raise PlanError(f"invalid path '{path}'", hint="write the path of a file")
 
 
 def _parts(path: str, directory: str | Path) -> tuple[str, ...]:

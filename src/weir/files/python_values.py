@@ -61,7 +61,7 @@ def _misfit(
 ) -> InputError:
     shown = repr(value)
     shown = shown if len(shown) <= 60 else f"{shown[:60]}…"
-    why = "fits no type" if dtype is None else f"is no {type_name(dtype)}"
+    why = "fits no type" if dtype is None else f"is not a valid {type_name(dtype)}"
     # Of a foreign error a type of the language says more.
     why += f": {reason}" if type(reason) is ValueError else _AS_IN.get(dtype, "")
     return InputError(f"row {row}: {shown} {why}", file=where, column=name)
@@ -120,11 +120,11 @@ def _refusal(values: Sequence[object], dtype: pa.DataType | None) -> str:
     if times and days and dtype is None:
         return "days and times are in one column: make all of them datetimes"
     if dtype == DATE and any(isinstance(v, datetime) and v.time() != time() for v in values):
-        return "a DATE has no time of day: write .date() behind it"
+        return "a DATE has no time of day: call .date() on it"
     if str in kinds and (bytes in kinds or dtype == BINARY):
-        return "a text is no bytes: write .encode() behind it"
+        return "text is not bytes: call .encode() on it"
     if bytes in kinds and dtype == STRING:
-        return "bytes are no text: write .decode() behind them"
+        return "bytes are not text: call .decode() on them"
     whole = dtype is not None and is_integer(dtype)
     if whole and any(isinstance(v, float) and not v.is_integer() for v in values):
         return "it has a fraction"

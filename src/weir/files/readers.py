@@ -68,8 +68,8 @@ def open_partition(
     ending = ending_of(file)
     if ending is None:
         formats, extension = ", ".join(FORMATS), os.path.splitext(file)[1].lower()
-        more = f", and of texts {' and '.join(COMPRESSED)}"
-        raise InputError(f"unknown format `{extension}`; known are {formats}{more}", file=file)
+        more = f"texts also with {' or '.join(COMPRESSED)}"
+        raise InputError(f"unknown format `{extension}`; expected {formats} ({more})", file=file)
     limit = source.options.max_record
     return FORMATS[ending](file, source.declared, needed, root, limit, found, source.options.unit)
 
@@ -101,7 +101,7 @@ def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
     for file in files:
         check_name(file)
         if not os.path.isfile(file):
-            raise InputError("it is no file", file=file)
+            raise InputError("not a file", file=file)
     return files
 
 
@@ -115,7 +115,9 @@ def _files_of(folder: str) -> list[str]:
     for file in files:
         if ending_of(file) is None:
             hint = f"name those that are meant, as in '{folder}/*{next(iter(FORMATS))}'"
-            raise InputError(f"a folder is read whole, and this is no data; {hint}", file=file)
+            raise InputError(
+                f"every file in a folder is read, and this is not a data file; {hint}", file=file
+            )
     return files
 
 

@@ -94,7 +94,7 @@ def _refuse_bad(chunk: Chunk, file: str) -> None:
 
 def _as_null(rows: pa.RecordBatch, name: str, file: str) -> pa.Array:
     if rows.column(name).null_count < rows.num_rows:
-        raise InputError("wanted NULL in every row", file=file, column=name)
+        raise InputError("expected NULL in every row", file=file, column=name)
     return pa.nulls(rows.num_rows)
 
 
@@ -149,7 +149,7 @@ def typed_names(form: OutputForm) -> list[tuple[str, str]]:
 
 def _files(path: str) -> tuple[str, ...]:
     if not is_object_url(path) and not os.path.exists(path):
-        raise InputError("is not there", file=path)
+        raise InputError("no such file or folder", file=path)
     if is_object_url(path) or not os.path.isdir(path):
         files = [path]
     else:

@@ -38,7 +38,7 @@ class FileWriter(Protocol):
 
 
 def sink_format(path: str) -> str:
-    """Return the ending that says the format; a folder of parts is Parquet."""
+    """Return the ending that gives the format; a folder of parts is Parquet."""
     check_scheme(path)
     if path in DIRECT:
         raise PlanError(f"'{path}' is for live runs", hint="--runner live, or write to a file")
@@ -50,7 +50,7 @@ def sink_format(path: str) -> str:
     for ending in SINKS:
         if path.lower().endswith(ending):
             return ending
-    raise PlanError(f"unknown output format in '{path}'", hint=f"endings are {', '.join(SINKS)}, /")
+    raise PlanError(f"unknown output format in '{path}'", hint=f"use {', '.join(SINKS)} or /")
 
 
 class ParquetSink:

@@ -87,7 +87,7 @@ def inferred_stream(path: str) -> InferredStream:
     vs = _time_column(columns)
     unit, delay = (None, 0) if vs is None else _times(looked, columns, vs, most)
     if vs is None:
-        notes.append("No column looks like a time: say which one is (`vs`), TIMESTAMP or BIGINT.")
+        notes.append("No column looks like a time: set `vs` to one that is, TIMESTAMP or BIGINT.")
         notes += _no_times([c for c in columns if c[0] not in empty])
     elif unit is not None:
         notes.append(f"{vs} looks like a number of {unit} since 1970.")
@@ -127,7 +127,7 @@ def _merged(
         ]
         texts = any(ending_of(file) == ".jsonl" for file in columns_by_file)
         if not _may_be_named(name, dtype) or (texts and UNPLAIN_NAME.search(name)):
-            notes.append(f"{name or '(no name)'}: no column can be called so, so it is left out.")
+            notes.append(f"{name or '(no name)'}: not a valid name of a column, so it is left out.")
         elif not is_known(dtype):
             notes.append(f"{name}: there is no type for {dtype}, so it is left out.")
         elif lacks:

@@ -150,7 +150,8 @@ class Staging:
         strange = [n for n in sorted(os.listdir(self._path)) if not _is_of_output(n)]
         if strange:
             raise RunError(
-                f"cannot write '{self._shown_path}': the folder has other files, {strange[0]} say; "
+                f"cannot write '{self._shown_path}': the folder has other files, such as "
+                f"{strange[0]}; "
                 "an output replaces the whole folder, so give it one of its own"
             )
 

@@ -111,14 +111,14 @@ def test_as_json(command: Weir) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["verify", "nowhere.csv", "one/big.jsonl"], "nowhere.csv: is not there"),
+        (["verify", "nowhere.csv", "one/big.jsonl"], "nowhere.csv: no such file or folder"),
         (["verify", "one.json", "one/big.jsonl"], "one.json: a run is compared with another run"),
         (["verify", "p.weir"], "p.weir: not an output"),
         (["verify"], "Missing argument"),
         (["verify", "one.json", "two.json", "--full"], "one.json: a run has no rows; --full"),
         (["verify", "one/big.jsonl", "--full"], "--full compares two outputs; name another one"),
         (["diff", "one/big.jsonl"], "Missing argument"),
-        (["diff", "one/big.jsonl", "nowhere"], "nowhere: is not there"),
+        (["diff", "one/big.jsonl", "nowhere"], "nowhere: no such file or folder"),
         (["diff", "one/big.jsonl", "bad.jsonl"], "bad.jsonl, line 2, column v: wanted BIGINT"),
     ],
 )

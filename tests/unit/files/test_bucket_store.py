@@ -103,8 +103,7 @@ def test_what_may_pass_is_tried_for_a_moment_and_then_told(
     assert time.monotonic() - began < 3 and len(requests) > 1
     assert not isinstance(error, StoreRefuses)
     assert str(error) == (
-        f"records/000000000001 cannot be written to 's3://data/job': the store answers {status} "
-        f"{code}"
+        f"cannot write records/000000000001 to 's3://data/job': the store answers {status} {code}"
     )
 
 
@@ -119,8 +118,7 @@ def test_who_has_patience_waits_and_is_told_why(
     assert store.get("job") is None
     assert 1 <= len(told) <= 4
     assert (
-        told[0]
-        == "job cannot be read from 's3://data/job': the store answers 503 SlowDown (for 1 s)"
+        told[0] == "cannot read job from 's3://data/job': the store answers 503 SlowDown (for 1 s)"
     )
 
 

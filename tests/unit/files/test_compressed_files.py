@@ -101,7 +101,7 @@ def test_a_folder_is_its_files(tmp_path: Path) -> None:
     found = source_files("data", tmp_path)
     assert [Path(f).name for f in found] == ["a.jsonl.gz", "b.jsonl"]
     (folder / "notes.txt").write_text("")
-    with pytest.raises(InputError, match=r"notes\.txt: a folder is read whole"):
+    with pytest.raises(InputError, match=r"notes\.txt: every file in a folder is read"):
         source_files("data", tmp_path)
 
 
@@ -130,7 +130,7 @@ def test_what_is_missing_is_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("vs;s\n1;a\n", "the header has `;` between its fields, where commas are wanted"),
+        ("vs;s\n1;a\n", "the header has `;` between its fields; expected commas"),
         ("vs\ts\n1\ta\n", "the header has tabs between its fields"),
         ("vs,S\n1,a\n", "the header has no such column, but vs, S; did you mean `S`?"),
         ("vs,other\n1,a\n", "the header has no such column, but vs, other"),

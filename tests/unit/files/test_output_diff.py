@@ -318,7 +318,7 @@ def broken_files(folder):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nowhere.csv", "nowhere.csv: is not there"),
+        ("nowhere.csv", "nowhere.csv: no such file or folder"),
         ("no_times.parquet", "not an output: no columns vs and ve"),
         ("time.parquet", "column t: no type of Weir holds time64"),
         ("torn.parquet", "torn.parquet: not a readable file"),
@@ -356,5 +356,5 @@ def test_a_column_of_nulls_must_be_one(tmp_path):
     OutputWriter(tmp_path / "a.jsonl", schema).close(Digest())
     (tmp_path / "a.jsonl").write_text(json.dumps({"vs": 1, "ve": 2, "n": "x"}))
     [saved] = open_outputs([str(tmp_path / "a.jsonl")])
-    with pytest.raises(InputError, match="column n: wanted NULL in every row"):
+    with pytest.raises(InputError, match="column n: expected NULL in every row"):
         total_digest(saved, untold)

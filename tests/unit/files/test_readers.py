@@ -615,7 +615,7 @@ def test_what_matches_and_is_no_file_is_refused(tmp_path, kind, path):
         (tmp_path / "b.jsonl").symlink_to("nowhere.jsonl")
     else:
         os.mkfifo(tmp_path / "b.jsonl")
-    with pytest.raises(InputError, match=r"b\.jsonl: it is no file"):
+    with pytest.raises(InputError, match=r"b\.jsonl: not a file"):
         open_source(source(path), tmp_path)
 
 
@@ -630,5 +630,5 @@ def test_a_name_that_is_no_utf_8_is_refused(tmp_path, path):
     folder = tmp_path / os.fsdecode(b"\xff")
     (folder / "in").mkdir(parents=True)
     (folder / "in" / "a.jsonl").write_text('{"vs": 1}\n')
-    with pytest.raises(InputError, match=r"\\xff.*: its name is no UTF-8; rename it"):
+    with pytest.raises(InputError, match=r"\\xff.*: its name is not UTF-8; rename it"):
         open_any(source(path), folder)

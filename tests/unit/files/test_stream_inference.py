@@ -99,9 +99,9 @@ def test_parquet_and_arrow(tmp_path: Path) -> None:
         ("a.csv", "", "the file is empty"),
         ("a.csv", "a;b\n1;2\n", "the header has `;` between its fields"),
         ("a.jsonl", "", "no rows to guess columns from"),
-        ("a.jsonl", "{}\n{", "line 2: no JSON"),
-        ("a.jsonl", "[1]", "line 1: each line is to be an object"),
-        ("a.txt", "x", "its ending says no format"),
+        ("a.jsonl", "{}\n{", "line 2: not JSON"),
+        ("a.jsonl", "[1]", "line 1: each line must be an object"),
+        ("a.txt", "x", "unknown format; expected"),
         ("a.csv", "ts,id,id\n1,2,3\n", "a.csv, column id: there are 2 columns of this name"),
     ],
 )
@@ -115,7 +115,7 @@ def test_what_says_nothing(tmp_path: Path, name: str, text: str, why: str) -> No
 def test_without_a_time_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("k,n\nx,1\n", encoding="utf-8")
     text = inferred_stream(str(tmp_path / "a.csv")).text()
-    assert text.startswith("-- No column looks like a time: say which one is (`vs`)")
+    assert text.startswith("-- No column looks like a time: set `vs` to")
     assert "WITH (vs = …);" in text
     (tmp_path / "a.csv").write_text("when,n\n01/31/2026 10:00,1\n", encoding="utf-8")
     text = inferred_stream(str(tmp_path / "a.csv")).text()
@@ -174,7 +174,7 @@ def test_names_that_no_column_can_have(tmp_path: Path) -> None:
     assert [n for n, _ in found.columns] == ["ts", "$c"]
     assert [note.split(":")[0] for note in found.notes] == [n or "(no name)" for n in names]
     assert all(
-        note.endswith("no column can be called so, so it is left out.") for note in found.notes
+        note.endswith("not a valid name of a column, so it is left out.") for note in found.notes
     )
     assert rows_of(tmp_path / "a.jsonl") == [{"vs": 1, "ve": 2, "ts": 1, "$c": 2}]
 
@@ -230,9 +230,9 @@ def test_values_of_several_types(tmp_path: Path) -> None:
     found = inferred_stream(str(tmp_path / "a.jsonl"))
     columns = [["ts", "BIGINT"], ["a", "BIGINT"], ["l", "LIST(BIGINT)"]]
     assert found.as_json()["columns"] == columns
-    bad = "such rows are bad, and bad = 'skip' goes on."
+    bad = "such rows are bad, and bad = 'skip' leaves them out."
     assert found.notes == [
-        f"a: 1 of 10 values is no number: {bad}", f"l: 2 of 11 values are no number: {bad}"
+        f"a: 1 of 10 values is not numeric: {bad}", f"l: 2 of 11 values are not numeric: {bad}"
     ]  # fmt: skip
     skipping = found.text().replace("vs = ts", "vs = ts, bad = 'skip'")
     report = weir.run(f"{skipping} OUTPUT A TO '{tmp_path / 'out.csv'}';")

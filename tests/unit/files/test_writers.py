@@ -365,7 +365,7 @@ def test_a_folder_with_other_files_is_not_replaced(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letters.txt").write_text("dear")
     (tmp_path / "x.csv").mkdir()
-    with pytest.raises(RunError, match=r"the folder has other files, letters\.txt say"):
+    with pytest.raises(RunError, match=r"the folder has other files, such as letters\.txt"):
         OutputWriter(f"{tmp_path}/mine/", SCHEMA)
     with pytest.raises(RunError, match="it is a folder"):
         OutputWriter(str(tmp_path / "x.csv"), SCHEMA)

@@ -165,7 +165,7 @@ def test_failures_look_like_the_program():
     for name, sign in (("add", r"\+"), ("mul", r"\*")):
         with pytest.raises(RunError, match=shown % sign):
             values(call(name, x, x), x=most)
-    with pytest.raises(RunError, match=r"^no ISO 8601 time in TO_TIMESTAMP\('x'\), on event"):
+    with pytest.raises(RunError, match=r"^not an ISO 8601 time in TO_TIMESTAMP\('x'\), on event"):
         values(call("to_timestamp", x), x=pa.array(["x"]))
 
 

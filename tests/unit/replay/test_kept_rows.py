@@ -75,7 +75,7 @@ def swapped(path: str) -> Callable[[], object]:
         (swapped("out/spam.parquet.digest"), "out/spam.parquet: it carries the digest "),
         (lambda: Path("out/spam.parquet.digest").unlink(), "out/spam.parquet: its digest is gone"),
         (swapped("state/n.parquet"), "state/n.parquet: its rows have the digest "),
-        (lambda: Path("state/n.parquet").unlink(), "state/n.parquet: is not there"),
+        (lambda: Path("state/n.parquet").unlink(), "state/n.parquet: no such file or folder"),
         (lambda: shutil.rmtree("state"), "there is no saved state in 'state'"),
         (swapped("state/manifest.json"), "'state' holds another state"),
     ],

@@ -207,7 +207,7 @@ def _iso_times(column: pa.Array) -> pa.Array:
     try:
         return parse_timestamps(column)
     except pa.ArrowInvalid:  # whose text speaks of Arrow's types
-        raise pa.ArrowInvalid("no ISO 8601 time") from None
+        raise pa.ArrowInvalid("not an ISO 8601 time") from None
 
 
 def _strptime(column: pa.Array, form: str) -> pa.Array:

@@ -88,7 +88,7 @@ class UserInstances:
             name, lambda: getattr(instance, method)(argument, context), (), event, code
         )
         if answer is not None:
-            raise self.failed(event, f"it must return None, not {shown(answer)}; ctx.emit emits")
+            raise self.failed(event, f"it must return None, not {shown(answer)}; emit by ctx.emit")
 
     def settle(self, instance: object, event: object) -> None:
         """Bring numbers and texts of the state into the form that a snapshot gives back."""

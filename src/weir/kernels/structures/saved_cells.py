@@ -103,12 +103,12 @@ def _past(
     name = row["merge"]
     if name.startswith("call "):
         if name not in functions:
-            raise SnapshotCorrupt(f"a merge of {cell.state} calls {name}, which is not there now")
+            raise SnapshotCorrupt(f"a merge of {cell.state} calls {name}, which no longer exists")
         args = tuple(v for column, v in row.items() if column.rpartition(".")[0] == name)
         return PastMerge(time, "call", args, functions[name], name)
     traits = MERGE_TRAITS.get(name)
     if traits is None:
-        raise SnapshotCorrupt(f"a merge of {cell.state} is of a kind that there is not: {name}")
+        raise SnapshotCorrupt(f"a merge of {cell.state} is of an unknown kind: {name}")
     arg = row["element" if traits.of_elements else "arg"]
     return PastMerge(time, traits.kind, (arg, row["k"]) if traits.has_k else (arg,))
 
@@ -124,6 +124,6 @@ def check_restored(cell: Cell, rows: Batch, first: int) -> None:
     whose merges they would undo."""
     if len(rows) and int(rows.vs.max()) > first:
         raise SnapshotCorrupt(
-            f"a saved cell of {cell.state} was merged into at {rows.vs.max()}, which is behind the "
-            f"first event, at {first}: a run that goes on from it begins behind it"
+            f"a saved cell of {cell.state} was merged into at {rows.vs.max()}, which is after the "
+            f"first event, at {first}: a run that continues from it must begin after it"
         )
