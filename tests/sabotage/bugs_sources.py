@@ -171,7 +171,7 @@ BUGS = (
     Bug("an error shows the line with a password", "errors.py",
         '_SECRET.sub(_stars, shown)', "shown", _IN_BUCKETS),
     Bug("an error shows what a server answers", _ERRORS,
-        'said = " ".join(filter(None, (status, code)))', "said = text", _IN_BUCKETS),
+        'code_text = " ".join(filter(None, (status, code)))', "code_text = text", _IN_BUCKETS),
     Bug("what will not pass is tried again", _ERRORS,
         "    lasts: bool = True\n", "    lasts: bool = False\n", _KEPT_IN_BUCKETS),
     Bug("a busy store ends a job", _ERRORS,

@@ -27,12 +27,12 @@ _ELSEWHERE = ("sso_session", "sso_start_url", "role_arn", "source_profile", "log
 """Settings of a profile whose keys come from elsewhere."""
 
 
-def keys_command(profile: str, said: Mapping[str, str]) -> Sequence[str] | None:
+def keys_command(profile: str, settings: Mapping[str, str]) -> Sequence[str] | None:
     """Return the command that prints the keys of a profile with these settings; None if the
     profile names none."""
-    if "credential_process" in said:
-        return shlex.split(said["credential_process"]) or None
-    if not any(name in said for name in _ELSEWHERE):
+    if "credential_process" in settings:
+        return shlex.split(settings["credential_process"]) or None
+    if not any(name in settings for name in _ELSEWHERE):
         return None
     export = ("aws", "configure", "export-credentials", "--profile", profile)
     if shutil.which("aws") is None:
@@ -70,13 +70,13 @@ class CommandKeys:
         except OSError as error:
             raise RunError(f"{what}: {program}: {error.strerror}") from None
         try:
-            said = json.loads(done.stdout)
-            until = said.get("Expiration")
+            answer = json.loads(done.stdout)
+            until = answer.get("Expiration")
             expires = None if until is None else datetime.fromisoformat(until)
             return {
-                "access_key_id": str(said["AccessKeyId"]),
-                "secret_access_key": str(said["SecretAccessKey"]),
-                "token": said.get("SessionToken"),
+                "access_key_id": str(answer["AccessKeyId"]),
+                "secret_access_key": str(answer["SecretAccessKey"]),
+                "token": answer.get("SessionToken"),
                 "expires_at": expires if expires is None else _with_zone(expires),
             }
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -24,28 +24,28 @@ _OWN_WAYS = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-"""What says that credentials come from elsewhere."""
+"""Variables that show that credentials come from elsewhere."""
 _KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-_BESIDES = {
+_OTHER_SETTINGS = {
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
     "endpoint_url": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
 }
-"""What else a profile says, and the variables that go before it."""
+"""Other settings of a profile, and the variables that override them."""
 
 
 def profile_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what the profile adds to the environment, by obstore's names; nothing if there is no
     profile."""
-    said = _profile(environment, _name(environment))
-    if environment.get("AWS_PROFILE") and not said:
+    profile = _profile(environment, _name(environment))
+    if environment.get("AWS_PROFILE") and not profile:
         raise RunError(f"there is no AWS profile '{_name(environment)}' (AWS_PROFILE)")
     settings = {
-        name: said[name]
-        for name, variables in _BESIDES.items()
-        if name in said and not any(environment.get(v) for v in variables)
+        name: profile[name]
+        for name, variables in _OTHER_SETTINGS.items()
+        if name in profile and not any(environment.get(v) for v in variables)
     }
     if not _comes_from_elsewhere(environment):
-        settings |= {name: said[name] for name in _KEYS if name in said}
+        settings |= {name: profile[name] for name in _KEYS if name in profile}
     return settings
 
 
@@ -53,10 +53,10 @@ def profile_keys(environment: Mapping[str, str]) -> CommandKeys | None:
     """Return what gets the keys of a profile that has none of its own; None if the environment or
     the profile has them, or there is no profile."""
     name = _name(environment)
-    said = _profile(environment, name)
-    if _comes_from_elsewhere(environment) or {*_KEYS[:2]} <= said.keys():
+    profile = _profile(environment, name)
+    if _comes_from_elsewhere(environment) or {*_KEYS[:2]} <= profile.keys():
         return None
-    command = keys_command(name, said)
+    command = keys_command(name, profile)
     if command is not None:
         return CommandKeys(name, command)
     if environment.get("AWS_PROFILE"):

@@ -41,25 +41,25 @@ def reason_of(error: Exception, bucket: str) -> Reason:
     text, code = str(error), code_of(error)
     match = _STATUS.search(text)
     status = match[1] if match else ""
-    said = " ".join(filter(None, (status, code)))
+    code_text = " ".join(filter(None, (status, code)))
     if code == "NoSuchBucket":
         return Reason(f"there is no bucket {bucket}")
     if "169.254.169.254" in text or "metadata.google.internal" in text:
         places = "the environment, in a profile or on this machine"
         return Reason(f"no credentials for {bucket} in {places}")
     if code in _EXPIRED:
-        return Reason(f"the credentials have expired ({said})")
+        return Reason(f"the credentials have expired ({code_text})")
     if isinstance(error, PermissionDeniedError) or status == "403":
-        why = f"access is denied ({said}); the credentials of this process do not allow it"
+        why = f"access is denied ({code_text}); the credentials of this process do not allow it"
         return Reason(why)
     if isinstance(error, UnauthenticatedError) or status == "401":
-        return Reason(f"the credentials are not accepted ({said})")
+        return Reason(f"the credentials are not accepted ({code_text})")
     if isinstance(error, NotFoundError | FileNotFoundError):
         return Reason(f"there is no such object, or no bucket {bucket}")
-    if said:
+    if code_text:
         passes = status in _PASSING_STATUS or code in _PASSING_CODES
         lasts = not passes and (not status.startswith("5") or status == "501")
-        return Reason(f"the store answers {said}", lasts)
+        return Reason(f"the store answers {code_text}", lasts)
     if "redirect without LOCATION" in text:
         return Reason("the bucket is in another region (AWS_REGION)")
     if "builder error" in text:

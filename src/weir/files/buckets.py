@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 PATIENCE = timedelta(seconds=60)
 ANSWER_WITHIN = timedelta(seconds=30)
 COPY_WITHIN = timedelta(minutes=10)
-"""A store may copy for long before it says anything."""
+"""A store may copy for long before it answers."""
 RETRIES = 100
 PART_BYTES = 8 << 20
 _MOST_PARTS = 9_000  # S3 takes 10 000
@@ -60,7 +60,7 @@ _NO_KEY = re.compile(r"(^|/)\.{0,2}(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Says which version of an object was found: its size, and the store's tag of it."""
+    """The version of an object that was found: its size, and the store's tag."""
 
     size: int
     tag: str
@@ -106,7 +106,7 @@ def _look(at: Address) -> Found | None:
     store = _store(at.bucket)
     with suppress(NotFoundError, FileNotFoundError):
         return _version_of(obstore.head(store, at.key))
-    try:  # a HEAD has no body that says what is missing
+    try:  # a HEAD has no body to name what is missing
         return _version_of(obstore.get(store, at.key).meta)
     except (NotFoundError, FileNotFoundError) as error:
         if code_of(error) == "NoSuchBucket":
@@ -229,7 +229,7 @@ def _part_bytes(size: int) -> int:
 
 
 def _version_of(meta: ObjectMeta) -> Found:
-    # Every store of these schemes gives a tag; one that does not is known by its time.
+    # Every store of these schemes gives a tag; for one that does not, its time stands in.
     return Found(int(meta["size"]), meta["e_tag"] or str(meta["last_modified"]))
 
 
@@ -277,7 +277,7 @@ def _opened(
     if url.startswith("s3:"):
         _check_endpoint(variables)
         config, keys = profile_settings(variables), profile_keys(variables)
-        # obstore leaves the variable aside when it is given options.
+        # obstore ignores the variable when it gets options.
         client["allow_http"] = variables.get("AWS_ALLOW_HTTP", "").lower() in (
             "1",
             "true",
@@ -291,8 +291,8 @@ def _opened(
 
 def _check_endpoint(variables: dict[str, str]) -> None:
     for name in _ENDPOINTS:
-        said = variables.get(name, "")
-        if said and not re.match(r"https?://[^/]", said):
+        endpoint = variables.get(name, "")
+        if endpoint and not re.match(r"https?://[^/]", endpoint):
             raise RunError(
                 f"invalid URL in {name}; expected one that begins with https:// or http://"
             )

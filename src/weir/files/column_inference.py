@@ -26,7 +26,7 @@ from weir.files.record_frames import to_utf8
 from weir.plan.binding.coercion import common_type
 
 Guess = tuple[pa.DataType, str]
-"""The type of a column, and what is to be said of it."""
+"""The type of a column, and notes about it."""
 
 _TIMESTAMP = re.compile(
     r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}(:?\d{2})?)?", re.ASCII
@@ -40,8 +40,8 @@ _DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|-?Infinity", re
 
 
 def file_columns(file: str, version: Found | None, most: int) -> Mapping[str, Guess]:
-    """Return the columns of a file with their types, by its first rows, and what is to be said of
-    them: NULL where no value was seen, and a type of Arrow's where the language has none."""
+    """Return the columns of a file with their types, by its first rows, and notes about them:
+    NULL where no value was seen, and a type of Arrow's where the language has none."""
     ending = ending_of(file)
     if ending in (".parquet", ".arrow"):
         stored = stored_schema(file, version)

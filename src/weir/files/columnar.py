@@ -160,8 +160,8 @@ def _names_the_file(name: str) -> Iterator[None]:
 
 
 def _damaged(error: Exception, name: str) -> InputError:
-    said = "".join(c if c.isprintable() else " " for c in str(error)) or type(error).__name__
-    return InputError(f"not a readable file: {shown(said)}", file=name)
+    reason = "".join(c if c.isprintable() else " " for c in str(error)) or type(error).__name__
+    return InputError(f"not a readable file: {shown(reason)}", file=name)
 
 
 def _intact(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
@@ -196,7 +196,7 @@ class ArrivingBatches(DataFile):
 
 
 def stored_schema(file: str, version: Found | None = None) -> pa.Schema:
-    """Return the columns that a Parquet or Arrow file says it has."""
+    """Return the columns in the metadata of a Parquet or Arrow file."""
     if file.lower().endswith(".parquet"):
         data = ParquetFile(file, ())
         source = file if version is None else data.open_object(version)
@@ -225,9 +225,8 @@ def finer_rows(file: ParquetFile | ArrowFile, most: int) -> tuple[int, int]:
 
 
 def _rows_within(limit: int, size: int, metadata: pq.FileMetaData, names: Sequence[str]) -> int:
-    """Return `size`, or fewer rows where so many would be larger than the limit by what the file
-    says of itself. Values that are stored once and come often are larger when they are read:
-    `_chunks` sees to those."""
+    """Return `size`, or fewer rows where so many would exceed the limit by the metadata. Values
+    that are stored once and occur often are larger when they are read: `_chunks` handles those."""
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
         if group.total_byte_size * size <= limit * group.num_rows:
@@ -260,7 +259,7 @@ def _piece_with(counts: Iterable[int], start: int) -> tuple[int, int]:
 def _column_spans(
     metadata: pq.FileMetaData, groups: Sequence[int], names: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """Give where the needed columns of these row groups lie in the file."""
+    """Give the byte ranges of the needed columns of these row groups."""
     for number in groups:
         group = metadata.row_group(number)
         for j in range(group.num_columns):

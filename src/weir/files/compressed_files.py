@@ -19,7 +19,7 @@ _PIECE = 1 << 20
 
 
 def codec_of(name: str) -> str | None:
-    """Return the codec that the ending of a file's name says; None: it is not compressed.
+    """Return the codec by the ending of a file's name; None if it is not compressed.
 
     >>> codec_of("a.jsonl.gz"), codec_of("a.jsonl")
     ('gzip', None)

@@ -98,7 +98,7 @@ def rows_path(rows: object, name: str, columns: Mapping[str, pa.DataType]) -> st
 
 def table_of(rows: object, columns: Mapping[str, pa.DataType] | None = None) -> pa.Table:
     """Return rows of any kind as a table; `columns` are those that dicts are looked up for, and all
-    that there are where nothing is given."""
+    that there are without any."""
     table = _table(rows, columns)
     for name in table.column_names:
         if table.column_names.count(name) > 1:

@@ -1,6 +1,6 @@
 """Reads an object of a bucket like a file: by ranges, several at a time, ahead of the reader.
 
-A reader says which spans it will read, in its order (all of a text; of a Parquet file the columns
+A reader names the spans it will read, in its order (all of a text; of a Parquet file the columns
 that are needed). They are cut into pieces; when one is asked for, those after it are asked for
 too, in threads. So a file that is read in order keeps several requests under way, and so do the
 columns of a row group. Bytes outside of all spans are requested when they are read, not ahead.

@@ -2,7 +2,7 @@
 
 Buckets (`s3://`, `gs://`, `az://`) are in `bucket_store.py`.
 
-In a folder an object is written under another name, brought to the disk, and only then given its
+In a folder an object is written under another name, synced to disk, and only then renamed to its
 own name: so it is whole or not there, whatever happens (contract of `reliable/store.py`). Until
 then it is in a folder of this process's own, below `.writing`. It is removed when the write
 fails. If the process is killed, another process removes it: each looks at its first write and once
@@ -197,7 +197,7 @@ def existing_store(location: str) -> ObjectStore:
 
 
 def folder_of(location: str) -> Path | None:
-    """Return the absolute path of the folder that a store lies in; None for a bucket.
+    """Return the absolute path of the folder that holds a store; None for a bucket.
 
     >>> folder_of("s3://bucket/job"), folder_of("file:///var/job")
     (None, PosixPath('/var/job'))
@@ -227,7 +227,7 @@ def _why(error: Exception) -> str:
 
 
 def _make_folders(folder: Path, key: str) -> None:
-    """Make the folders in which an object lies. A store that is gone is not made again."""
+    """Make the folders that hold an object. A store that is gone is not made again."""
     for part in key.split("/")[:-1]:
         folder /= part
         folder.mkdir(0o700, exist_ok=True)

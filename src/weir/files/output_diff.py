@@ -34,7 +34,7 @@ SORT_MEMORY = 64 << 20
 """Sorting briefly takes about three times as much, and more does not make it faster."""
 
 Tell = Callable[[int], None]
-"""Is told of rows that were read."""
+"""Called with the number of rows just read, for progress."""
 
 
 @dataclass(frozen=True, slots=True)

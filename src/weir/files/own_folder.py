@@ -1,7 +1,7 @@
 """Makes a process's own folders for work in progress, and removes those of killed processes.
 
 Rules
-1. In each lies a file, `owner`, on which the process that made it holds a lock (`flock`). The
+1. Each has a file, `owner`, on which the process that made it holds a lock (`flock`). The
    system releases it when the process ends, however it ends.
 2. A folder that was made under this very kernel is left over once its lock is free: locks are
    the kernel's, so containers see those of each other.
@@ -39,7 +39,7 @@ ENDING, GONE = ".weir", ".weir.gone"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Says who made a folder, and for what. `kernel` is empty where the system does not tell."""
+    """Who made a folder, and for what. `kernel` is empty where the system does not report it."""
 
     kernel: str = ""
     machine: str = ""

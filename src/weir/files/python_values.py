@@ -33,7 +33,7 @@ def column_of(
     values: Sequence[object], dtype: pa.DataType | None, name: str, where: str
 ) -> pa.Array:
     """Make a column of Python's values, of a type of the language, or of that which they show.
-    Times may be texts, as files have them. InputError says which value does not fit; `where` is
+    Times may be texts, as files have them. InputError names the value that does not fit; `where` is
     what the rows are called.
 
     >>> column_of(["1970-01-01T00:00:01Z", None], TIMESTAMP, "at", "A").cast("int64").to_pylist()
@@ -62,7 +62,7 @@ def _misfit(
     shown = repr(value)
     shown = shown if len(shown) <= 60 else f"{shown[:60]}…"
     why = "fits no type" if dtype is None else f"is not a valid {type_name(dtype)}"
-    # Of a foreign error a type of the language says more.
+    # The language's type is clearer than a foreign error.
     why += f": {reason}" if type(reason) is ValueError else _AS_IN.get(dtype, "")
     return InputError(f"row {row}: {shown} {why}", file=where, column=name)
 

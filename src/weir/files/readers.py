@@ -75,7 +75,7 @@ def open_partition(
 
 
 def ending_of(file: str) -> str | None:
-    """Return the ending that says a file's format, without that of its compression; None if there
+    """Return the ending that gives a file's format, without that of its compression; None if there
     is none of ours.
 
     >>> ending_of("a.csv.GZ"), ending_of("a.parquet.gz"), ending_of("a.txt")
@@ -106,7 +106,7 @@ def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
 
 
 def _files_of(folder: str) -> list[str]:
-    """Return the files of a folder, without those that are hidden or say something of others."""
+    """Return the files of a folder, without hidden files and sidecars."""
     names = [n for n in os.listdir(folder) if not n.startswith((".", "_"))]
     files = [os.path.join(folder, n) for n in names if not n.endswith((".digest", ".crc"))]
     files = [f for f in files if not os.path.isdir(f)]

@@ -84,7 +84,7 @@ class Framer:
     ) -> None:
         self._limit, self._quoted = limit, quoted
         self._line = line
-        """The number of the first line that is not given out."""
+        """The number of the first line that has not been returned."""
         self._position = position
         """Where it begins in the file."""
         self._held = bytearray()

@@ -47,8 +47,7 @@ _TIMES = ("vs", "ve")
 
 @dataclass(frozen=True, slots=True)
 class SavedOutput:
-    """Says of an output that was written where it lies, in which form, and what digest it
-    carries."""
+    """An output that was written: where it is, its form, and the digest that it carries."""
 
     path: str
     files: tuple[str, ...]

@@ -27,7 +27,7 @@ DIGEST_NAME = "_digest"
 
 
 class Sidecar(msgspec.Struct, frozen=True):
-    """What an output's digest file says. `lifetime` is whether the rows show vs and ve."""
+    """The contents of an output's digest file. `lifetime` is whether the rows show vs and ve."""
 
     digest: str
     rows: int

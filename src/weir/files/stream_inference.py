@@ -37,7 +37,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class InferredStream:
-    """Holds what a STREAM statement says, and what about it is a guess."""
+    """The parts of a STREAM statement, with notes on what is a guess."""
 
     name: str
     path: str
@@ -60,8 +60,10 @@ class InferredStream:
             options.append(f"delay = {duration_text(self.delay)}")
         path = self.path.replace("'", "''")
         notes = "".join(f"-- {in_one_line(note)}\n" for note in self.notes)
-        said = f"STREAM {self.name} ({columns})\n  FROM '{path}'\n  WITH ({', '.join(options)});\n"
-        return notes + said
+        statement = (
+            f"STREAM {self.name} ({columns})\n  FROM '{path}'\n  WITH ({', '.join(options)});\n"
+        )
+        return notes + statement
 
     def as_json(self) -> dict[str, object]:
         """Return the statement and its parts, as --json has them."""

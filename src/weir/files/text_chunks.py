@@ -1,6 +1,6 @@
 """Makes chunks of text files: lines to records to rows, for all formats that are made of lines.
 
-A record is what becomes one data row. Each format says how lines become records and records
+A record is what becomes one data row. Each format defines how lines become records and records
 columns; offsets, line numbers and bad rows are the same for all, and are made here.
 
 A format reads a block of records in one of two ways. The *plain* way is vectorised and gives up
@@ -109,7 +109,7 @@ EPOCH_HINT = (
 
 
 def cast_plain(texts: pa.Array, dtype: pa.DataType) -> pa.Array | None:
-    """Cast texts that all are values of a type; None when it takes a closer look to say."""
+    """Cast texts that are all plain values of a type; None when the exact way must decide."""
     if dtype == STRING:
         return texts
     data = texts.buffers()[2]

@@ -42,7 +42,7 @@ _CGROUPS = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 _UNKNOWN = 1 << 40
-"""Taken for the limit of a machine that does not tell one."""
+"""The limit on a machine that does not report one."""
 
 
 @cache

@@ -48,7 +48,7 @@ class AggregateCode:
         self._extra = extra_calls()
 
     def zero(self, at: int, row: UserRow | None = None) -> object:
-        """Make a state; the row is the one that it is made for, if one is known."""
+        """Make a state, for this row if there is one."""
         state = self._call("zero", at, (), row)
         if state is self._last_zero and isinstance(state, _CHANGING):
             why = f"it returns the same {type(state).__name__} again; it must make a new one"
@@ -77,7 +77,7 @@ class AggregateCode:
             raise self.refused("result", at, f"it must return {misfit}") from None
 
     def typed(self, results: list[object], at: list[int]) -> pa.Array:
-        """Convert results to their type; `at` says at which operation each was made."""
+        """Convert results to their type; `at` is the operation of each."""
         try:
             return typed_array(results, self._user.result)
         except RowFailure as failure:

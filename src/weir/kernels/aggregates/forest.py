@@ -60,7 +60,7 @@ class Forest:
 
     @property
     def left(self) -> int:
-        """Return how many entries have left their panes and are not given back yet."""
+        """Return how many entries have left their panes and are not freed yet."""
         return int(self._account[DEBTS] + self._account[SPENT_COUNT])
 
     def grow(self, panes: int, groups: int) -> None:

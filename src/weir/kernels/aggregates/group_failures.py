@@ -21,7 +21,7 @@ from weir.kernels.structures.panes_loops import EMIT
 
 
 class OperationFailure(Exception):
-    """The user's aggregate failed at this operation, perhaps on an event that it was given."""
+    """The user's aggregate failed at this operation, perhaps on an event."""
 
     def __init__(
         self, at: int, why: str, user_code: UserCode, event: Mapping[str, object] | None = None
@@ -31,7 +31,7 @@ class OperationFailure(Exception):
 
 
 class GroupFailure(Exception):
-    """A group cannot be computed; the window or the event is given where it is known."""
+    """A group cannot be computed; it has the window or the event where there is one."""
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 Contract
 1. Lane 0 counts rows. Aggregates over the same column and filter share one moment. A column
    may hold states (`states.py`) instead of values; then they are merged.
-2. `encode` gives each row's lanes. When a moment had to widen, it also says where each old
+2. `encode` gives each row's lanes. When a moment had to widen, it also returns where each old
    lane is now; whoever keeps lanes then moves them (`relaid`).
 3. Adding rows of the matrix is adding the rows they stand for; subtracting takes them away.
 """

@@ -34,7 +34,7 @@ class Moment(Protocol):
     @property
     def lane_names(self) -> list[str]: ...
     def fit(self, column: pa.Array | None, counted: Mask) -> bool:
-        """Make room for these values; tell whether the lanes changed."""
+        """Make room for these values; return whether the lanes changed."""
         ...
 
     def widen(self, low: int, high: int, special: bool) -> bool:

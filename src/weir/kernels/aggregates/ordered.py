@@ -58,7 +58,7 @@ class OrderedMeasure:
         self._arg_types = [schema.types[i] for i in self._args]
         self._plain = not self._by_arrival and is_plain(self._arg_types[0])
         self._whole = self._by_arrival or pa.types.is_nested(self._arg_types[0])
-        # An entry's number is its slot here. Its value is found from its key: from the key's number
+        # An entry's number is its slot here. Its value comes from its key: from the key's number
         # or, where that is only the first bytes of the value, from the binary column in front.
         self._has_bytes = not (self._plain or self._by_arrival)
         stored = self._arg_types if self._whole else []

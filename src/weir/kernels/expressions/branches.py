@@ -27,7 +27,7 @@ _ASKED = 1024
 class Part:
     """A `Part` is a compiled expression; `run` gives a scalar exactly where `constant` is one.
 
-    `columns` are the indices of the columns that it reads; `calls_user` says whether it runs the
+    `columns` are the indices of the columns that it reads; `calls_user` is whether it runs the
     user's code.
     """
 

@@ -45,8 +45,8 @@ def _formatted(site: Site) -> ArrayFunction:
     def run(column: pa.Array, *_: Datum) -> pa.Array:
         texts = [p if isinstance(p, str) else _written(column, p) for p in parts]
         if all(isinstance(text, str) for text in texts):
-            said = pa.repeat("".join(map(str, texts)), len(column))
-            return pc.if_else(column.is_valid(), said, pa.scalar(None, STRING))
+            constant = pa.repeat("".join(map(str, texts)), len(column))
+            return pc.if_else(column.is_valid(), constant, pa.scalar(None, STRING))
         return pc.binary_join_element_wise(*texts, "")
 
     return run

@@ -33,7 +33,7 @@ def _starts(lengths: Int64s) -> Int64s:
 
 
 def _array_contains(site: Site) -> ArrayFunction:
-    """Build the search: TRUE if found; NULL if not found but an element, or the value, is NULL."""
+    """Build the search: TRUE on a match; without one, NULL if an element or the value is NULL."""
     equal = comparison("eq", site.arg_types[1])
 
     def run(lists: pa.Array, elements: pa.Array) -> pa.Array:

@@ -232,7 +232,7 @@ def _matches(site: Site) -> ArrayFunction:
     def fast(column: pa.Array) -> pa.Array:
         if not needle:
             return pc.match_substring_regex(column, written)
-        # Only texts with a part that every match has can match, and this is found much faster.
+        # Every match contains a fixed part: a search for it, much faster, selects the candidates.
         rows = np.flatnonzero(np.asarray(contains(column, needle)))
         is_match = np.zeros(len(column), dtype=np.bool_)
         is_match[rows] = pc.match_substring_regex(column.take(pa.array(rows)), written)

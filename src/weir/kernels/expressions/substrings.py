@@ -1,6 +1,6 @@
 """Searches texts for a pattern, or cuts them at it, at the speed of memory.
 
-Both functions read the bytes of a column as one long text, since the rows lie one after the other.
+Both functions read the bytes of a column as one long text: rows are stored one after the other.
 Arrow's own functions take one text at a time, and one byte at a time.
 """
 

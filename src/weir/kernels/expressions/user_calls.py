@@ -51,7 +51,7 @@ def extra_calls() -> bool:
 
 
 def build_user_call(function: ScalarFunction) -> RunCall:
-    # A function of nothing gets no arrays that could tell it how many values to make.
+    # A function without arguments gets no arrays from which to take the number of values.
     if function.vectorised and function.args:
         return _vectorised(function)
     return _row_by_row(function)

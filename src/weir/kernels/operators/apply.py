@@ -43,7 +43,7 @@ from weir.plan.operators import Apply, schema
 
 @dataclass(slots=True)
 class _Member:
-    """A `_Member` is one key's instance, with the key's values as they came, what they are sorted
+    """A `_Member` is one key's instance, with the key's values as they are, what they are sorted
     by, and its pending timers."""
 
     instance: object

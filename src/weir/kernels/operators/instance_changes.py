@@ -59,7 +59,7 @@ class InstanceChanges:
         }
 
     def changed(self, instance: object, initial: MadeAttributes) -> tuple[str, str] | None:
-        """Name an attribute that differs from when the instance was made, and say what was done
+        """Return the name of an attribute that differs from its initial value, and what was done
         to it; None if there is none."""
         present, ignored = _attributes(instance, self._slots), self._ignored
         for name, value in present.items():

@@ -8,7 +8,7 @@ whose key is NULL meet nobody. The live rows of a key lie side by side: those of
 2 · group, those of the right in the next one.
 
 SEMI and ANTI pieces (and the unmatched pieces of OUTER) come from the same pairs: each row that is
-tracked has an `edge` up to which its fate is known and, while matched, the start of its open piece
+tracked has an `edge` up to which it is settled and, while matched, the start of its open piece
 (see `coverage.py`).
 """
 

@@ -7,7 +7,7 @@ Contract
    else by vs.
 2. What comes out depends only on the rows and on the CTI they are released at: not on which
    stream was pushed first, nor on how rows were cut into batches.
-3. Rows that wait lie in a few sorted runs; a release touches only what it gives.
+3. Rows wait in a few sorted runs; a release touches only the rows that it returns.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Merge:
         """Return the streams to read next.
 
         These are all, but while more than `most` rows wait only those streams that the rows wait
-        for: rows that lie ahead wait better in their stream than here.
+        for: rows that come later had better wait in their stream than here.
         """
         streams = range(len(self._ctis))
         if self.state_rows <= most:

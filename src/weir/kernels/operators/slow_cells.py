@@ -159,8 +159,8 @@ class SlowCells:
     # --- keeping -----------------------------------------------------------------------------
 
     def drop(self, live: Int64s, time: int) -> npt.NDArray[np.bool_]:
-        """Drop the cells that are the default for every read from this time on; tell which of all
-        groups still have one."""
+        """Drop the cells that are the default for every read from this time on; return which of
+        all groups still have one."""
         held: set[object] = set()
         for table in self._tables.values():
             table.drop(time)

@@ -37,7 +37,7 @@ from weir.plan.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A `Transform` says what a stateless operator does to rows and to CTIs."""
+    """A `Transform` is what a stateless operator does to rows and to CTIs."""
 
     rows: Callable[[Batch], Batch]
     cti: Callable[[int], int]

@@ -44,7 +44,7 @@ class TopOfWindow:
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         (batch,) = slices
         codes = [_directed(batch.columns[i], down) for i, down in self._order]
-        # A window is its start and end; rows of equal order keep the order they came in.
+        # A window is its start and end; rows of equal order keep their order of arrival.
         order = np.lexsort([*reversed(codes), batch.ve, batch.vs])
         window_changes = _changes([batch.vs, batch.ve], order)
         order_changes = _changes([batch.vs, batch.ve, *codes], order)

@@ -125,7 +125,7 @@ def _key_lines(keys: tuple[pa.DataType, ...], *, keyed: bool) -> list[str]:
 
 
 def _fits(name: str, dtype: pa.DataType) -> str:
-    """Write the look at a value that tells that it is of a type as it is."""
+    """Write the check that a value is of a type and needs no conversion."""
     if is_integer(dtype):
         low, high = value_range(dtype)
         return f"type({name}) is int and {low} <= {name} <= {high}"

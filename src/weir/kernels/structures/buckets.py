@@ -1,7 +1,7 @@
-"""Buckets keep the live rows of each group as (end, slot) pairs that lie side by side.
+"""Buckets keep the live rows of each group as (end, slot) pairs, side by side.
 
-So a probe reads one stretch of memory, however many rows a group has. A group's first pair lies in
-its span, so that a key with one live row needs nothing else; further pairs lie in a block. Blocks
+So a probe reads one stretch of memory, however many rows a group has. A group's first pair is in
+its span, so that a key with one live row needs nothing else; further pairs are in a block. Blocks
 come in powers of two from one arena; a block that a group outgrew goes to the free list of its
 size.
 

@@ -2,8 +2,8 @@
 
 Contract
 1. `encode` gives rows that merge their groups, and makes those that are new (`take_fresh` lists
-   them); `find` gives others theirs, −1 where there is none. Rows are given by their `hashes`.
-2. A group lives until it is released; its number may then be given to another key.
+   them); `find` gives others theirs, −1 where there is none. Both take rows by their `hashes`.
+2. A group lives until it is released; another key may then get its number.
 3. The values of a key are the same whichever row came first: −0 is 0 there, and there is one NaN.
 """
 

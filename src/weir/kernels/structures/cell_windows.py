@@ -25,7 +25,7 @@ _WITH_K = frozenset(kind for kind, traits in MERGE_TRAITS.items() if traits.has_
 
 
 class PastMerge(NamedTuple):
-    """A `PastMerge` is a merge that a window holds. `name` says which function a call calls."""
+    """A `PastMerge` is a merge that a window holds. `name` is the function that a call calls."""
 
     time: int
     kind: MergeKind

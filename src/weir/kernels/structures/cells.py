@@ -1,4 +1,4 @@
-"""Cells of one state, by key, as Python objects (`plan/states.py` says what a cell means).
+"""Cells of one state, by key, as Python objects (`plan/states.py` defines cells).
 
 Contract
 1. `get` and `merge` come in the order of requests: times never go back.
@@ -40,7 +40,7 @@ _OF_NULL = frozenset(kind for kind, traits in MERGE_TRAITS.items() if traits.nul
 
 
 class Sweeps:
-    """`Sweeps` says when to look through cells and merges for those that have ended.
+    """`Sweeps` decides when to look through cells and merges for those that have ended.
 
     That is due when there are twice as many as were left the last time, and when all that was held
     then may have ended. So what is held is bounded by twice what was live within two spans, and

@@ -37,7 +37,7 @@ class Coverage:
     def __init__(self, rows: RowStore, matched: bool) -> None:
         self._rows = rows
         self._matched = matched
-        self._edge = np.full(0, OPEN, dtype=np.int64)  # by slot: up to where its fate is known
+        self._edge = np.full(0, OPEN, dtype=np.int64)  # by slot: up to where its pieces are settled
         self._piece = np.full(0, OPEN, dtype=np.int64)  # by slot: where its matched piece began
         self._timers = TimeQueue()
         self._holds = Holds()

@@ -4,7 +4,7 @@ Contract
 1. `encode` gives every row the number of its group, making groups as they appear; numbers
    are small and reused after `release`, so arrays indexed by them stay as large as the most
    groups that were ever live together.
-2. A released group must hold nothing any more: its number may be given to another key.
+2. A released group must hold nothing any more: another key may get its number.
 3. Looking up a row costs O(1) and touches no other group, whoever chose the keys: an index has a
    secret of its own, without which no slot can be predicted (`key_hashes.py`).
 4. Numbers depend on the order of calls and rows alone, not on the secret.

@@ -67,7 +67,7 @@ class RowStore:
         return tuple(store.take(slots) for store in self._columns)
 
     def bytes_of(self, column: int) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
-        """Return where each slot's bytes start, how many there are, and the buffer they lie in."""
+        """Return where each slot's bytes start, how many there are, and their buffer."""
         store = self._columns[column]
         assert isinstance(store, _BytesColumn)
         return store.starts, store.lengths, store.buffer
@@ -139,7 +139,7 @@ def raw_values(column: pa.Array) -> npt.NDArray[np.generic]:
 class _FixedColumn:
     """A `_FixedColumn` holds numbers, times, booleans or decimals as bits in one NumPy array.
 
-    From the first NULL on, a second array says which of them are NULL.
+    From the first NULL on, a second array marks which of them are NULL.
     """
 
     def __init__(self, dtype: pa.DataType) -> None:
