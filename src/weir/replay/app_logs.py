@@ -24,17 +24,17 @@ from weir.runtime.planning import columns_read
 _EDGE = 1 << 16
 
 
-def log_paths(app: App, given: Mapping[str, str]) -> dict[str, str]:
+def log_paths(app: App, overrides: Mapping[str, str]) -> dict[str, str]:
     """Return the path of each log, given or by default; PlanError for an unknown name, or where
     there is none."""
     logs = [name for name, event in app.event_types.items() if event.is_log]
-    for name in given:
+    for name in overrides:
         if name in app.event_types and name not in logs:
             message = f"the events of `{name}` are the rows of a stream, which has no log to give"
             raise PlanError(message, hint="name the paths where the stream is made")
         if name not in logs:
             raise unknown("log", name, logs)
-    paths = {name: given.get(name) or app.event_types[name].path for name in logs}
+    paths = {name: overrides.get(name) or app.event_types[name].path for name in logs}
     missing = [name for name, path in paths.items() if not path]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
@@ -85,14 +85,14 @@ def open_logs(
     """Open the partitions of all logs that a program reads, by rank, with the columns that it
     needs, or `only_times`; they can be read from other folders too."""
     columns = columns_read(program, program.sources)
-    found = []
+    logs = []
     for source in program.sources:
         if source.name in paths:
             needed = _times(source) if only_times else columns[source]
             opened = open_any(source, "", needed=needed)
             here = os.getcwd()
-            found += [RankedLog(source, n, rooted(p, here)) for n, p in enumerate(opened)]
-    return found
+            logs += [RankedLog(source, n, rooted(p, here)) for n, p in enumerate(opened)]
+    return logs
 
 
 def warn_of_logs(logs: Sequence[RankedLog]) -> None:

@@ -35,11 +35,11 @@ def app_program(
     if not compiled.emitted:
         raise PlanError(f"the app `{app.name}` emits nothing", hint="app.emit('name', field=…)")
     outputs = [
-        Output(name, found.node, os.path.join(out or "", f"{name}.{format}"))
-        for name, found in compiled.emitted.items()
+        Output(name, stream.node, os.path.join(out or "", f"{name}.{format}"))
+        for name, stream in compiled.emitted.items()
     ]
     program = program_of(outputs)
-    streams = tuple((name, found.node) for name, found in compiled.emitted.items())
+    streams = tuple((name, stream.node) for name, stream in compiled.emitted.items())
     use = ProgramApp(app, tuple(app.param_values(params).items()))
     return replace(program, streams=streams, code=app.code, needed=app.needed, app=use)
 

@@ -112,7 +112,7 @@ def replay_app(
     if shadow is not None and shadow < 0:
         raise PlanError(f"shadow is a number of events, or 0, not {shadow}")
     choice = RunChoice(runner, parallelism, cut, check, master, settings, spark)
-    wanted = _Wanted(
+    options = _Options(
         Path(out), format, batch,
         None if state_in is None else Path(state_in),
         None if state_out is None else Path(state_out),
@@ -125,11 +125,11 @@ def replay_app(
         None if end is None else parse_time(end, "--to"),
         vectorise,
     )
-    return _Replay(task, wanted, choice, progress, anew, shadow).run()
+    return _Replay(task, options, choice, progress, anew, shadow).run()
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Options:
     """Holds where things go and come from."""
 
     out: Path
@@ -144,7 +144,7 @@ class _Replay:
     """Holds what a replay knows while it runs."""
 
     task: ReplayTask
-    wanted: _Wanted
+    options: _Options
     choice: RunChoice
     progress: OnProgress | None
     anew: bool
@@ -160,31 +160,33 @@ class _Replay:
     """The serial loop over all events, if what is written is compared with it."""
 
     def run(self) -> ReplayReport:
-        said = (self.wanted.batch, self.wanted.state_in, self.wanted.state_out)
+        said = (self.options.batch, self.options.state_in, self.options.state_out)
         self.first = first_program(self.task, saved=any(option is not None for option in said))
-        if not self.first.emitted and self.wanted.state_out is None:
+        if not self.first.emitted and self.options.state_out is None:
             hint = "app.emit('name', field=…), or save its state with --state-out"
             raise PlanError(f"the app `{self.task.app.name}` emits nothing", hint=hint)
-        if self.wanted.state_in is not None:
-            self._begin_with(self.wanted.state_in)
+        if self.options.state_in is not None:
+            self._begin_with(self.options.state_in)
         task = self.task
         if task.start is not None and task.end is not None and task.start >= task.end:
             raise PlanError(f"no time is from {task.start} to before {task.end}")
         self._check_streams()
         times = open_logs(self.first.program, task.paths, only_times=True)
         warn_of_logs(times)
-        known = {*task.paths, *self.first.restored}
-        others = [s for s in self.first.program.sources if s.name not in known]
+        own_sources = {*task.paths, *self.first.restored}
+        others = [s for s in self.first.program.sources if s.name not in own_sources]
         # Nobody can tell whether a DataFrame is what it was.
         anew = self.anew or not all(source.has_origins for source in others)
         logs = [*times, *open_sources(others)]
         paths = {key: self._output_path(key) for key in self.first.emitted}
-        wanted, saved = self.wanted, list(self._saved.values())
-        check_places(self.first, paths, logs, out=wanted.out, state_in=wanted.state_in, saved=saved)
-        with opened_folder(wanted.out, anew=anew) as folder:
+        options, saved = self.options, list(self._saved.values())
+        check_places(
+            self.first, paths, logs, out=options.out, state_in=options.state_in, saved=saved
+        )
+        with opened_folder(options.out, anew=anew) as folder:
             folder.begin(self._parts(logs))
             done = folder.report
-            redone = "" if done is None else what_differs(done, self.wanted.state_out)
+            redone = "" if done is None else what_differs(done, self.options.state_out)
             if done is not None and not redone:
                 return msgspec.structs.replace(done.report, again=True)
             if redone:
@@ -194,7 +196,7 @@ class _Replay:
     @property
     def _saved(self) -> dict[Variant, Path]:
         """Where the states of variants are saved, if they are."""
-        saved = self.wanted.state_out
+        saved = self.options.state_out
         return {} if saved is None else {v: saved / v.folder for v in self.task.variants}
 
     @property
@@ -205,13 +207,13 @@ class _Replay:
     def _check_streams(self) -> None:
         """Refuse what needs logs where there are none."""
         for name in self._streams:
-            if self.wanted.batch is not None:
+            if self.options.batch is not None:
                 raise PlanError(
                     f"the events of `{name}` are the rows of a stream: they cannot be cut into "
                     "batches",
                     hint="leave out --batch, or write the stream to a file and give that as a log",
                 )
-            if self.wanted.state_out is not None and self.task.end is None:
+            if self.options.state_out is not None and self.task.end is None:
                 raise PlanError(f"--state-out needs --to: `{name}` is no log but a stream")
 
     def _begin_with(self, saved: Path) -> None:
@@ -232,12 +234,12 @@ class _Replay:
         )
 
     def _parts(self, logs: Sequence[RankedLog]) -> dict[str, str]:
-        task, wanted = self.task, self.wanted
+        task, options = self.task, self.options
         said = {
-            "--from": task.start, "--to": task.end, "--batch": wanted.batch,
-            "--format": wanted.format, "--state-out": wanted.state_out,
+            "--from": task.start, "--to": task.end, "--batch": options.batch,
+            "--format": options.format, "--state-out": options.state_out,
         }  # fmt: skip
-        return replay_parts(task, self.first, log_marks(logs), said, wanted.state_in)
+        return replay_parts(task, self.first, log_marks(logs), said, options.state_in)
 
     # --- batches ---------------------------------------------------------------------------
 
@@ -256,8 +258,8 @@ class _Replay:
             else:
                 report = self._in_batches(folder, run, cuts)
         if len(self.task.variants) > 1:
-            report = compare_variants(report, self.wanted.out)
-        saved, folders = self.wanted.state_out, [v.folder for v in self.task.variants]
+            report = compare_variants(report, self.options.out)
+        saved, folders = self.options.state_out, [v.folder for v in self.task.variants]
         states = {} if saved is None else {name: state_mark(saved / name) for name in folders}
         folder.finish(FinishedReplay(report, states))
         return report
@@ -268,38 +270,39 @@ class _Replay:
 
     def _cuts(self, folder: RunFolder, times: Sequence[RankedLog]) -> LogCuts | None:
         """Find where the logs are cut; None if they are one batch and nobody must know more."""
-        wanted, task = self.wanted, self.task
+        options, task = self.options, self.task
         if self._streams:
             return None
-        spans = (wanted.batch, wanted.state_in, wanted.state_out, task.start, task.end)
+        spans = (options.batch, options.state_in, options.state_out, task.start, task.end)
         small = not self.first.hands_on or logs_size(times) <= BATCH_BYTES
         if all(said is None for said in spans) and small:
             return None
-        found = folder.cuts
-        if found is None:
-            found = cut_logs(
-                times, events=wanted.batch if self.first.hands_on else OPEN, progress=self.progress,
+        cuts = folder.cuts
+        if cuts is None:
+            cuts = cut_logs(
+                times,
+                events=options.batch if self.first.hands_on else OPEN, progress=self.progress,
                 start=START if task.start is None else task.start,
                 end=OPEN if task.end is None else task.end,
             )  # fmt: skip
-            folder.keep_cuts(found)
-        return found
+            folder.keep_cuts(cuts)
+        return cuts
 
     def _at_once(self, folder: RunFolder, run: RunBatch, cuts: LogCuts | None) -> ReplayReport:
         """Run all as one batch, straight to the outputs; or, if they are compared with the serial
         loop, first to a folder."""
         paths = {key: self._output_path(key) for key in self.first.emitted}
         is_compared = self.loops is not None
-        made = batch_program(
+        planned = batch_program(
             self.task, emitted=None if is_compared else paths,
-            final=self.wanted.state_out is not None, as_of=self._as_of(cuts), restored=self.begun,
+            final=self.options.state_out is not None, as_of=self._as_of(cuts), restored=self.begun,
             saved=self.first.saved,
         )  # fmt: skip
         made_in = folder.new_batch(0).absolute()
-        own = (*made.states.values(), *(made.emitted.values() if is_compared else ()))
+        own = (*planned.states.values(), *(planned.emitted.values() if is_compared else ()))
         in_batch = {o: replace(o, path=str(made_in / o.path)) for o in own}
         program = replace(
-            made.program, outputs=tuple(in_batch.get(o, o) for o in made.program.outputs)
+            planned.program, outputs=tuple(in_batch.get(o, o) for o in planned.program.outputs)
         )
         logs = open_logs(self.first.program, self.task.paths)
         parts: Sequence[SourcePartition] = [log.partition for log in logs]
@@ -308,18 +311,18 @@ class _Replay:
         whole: dict[str, list[SourcePartition]] = {}
         for log, part in zip(logs, parts, strict=True):
             whole.setdefault(log.source.name, []).append(part)
-        told = run(program, batch_partitions(made, self.begun, whole), Path(), self.progress)
-        events = told.events if cuts is None else cuts.batches[0].events
+        report = run(program, batch_partitions(planned, self.begun, whole), Path(), self.progress)
+        events = report.events if cuts is None else cuts.batches[0].events
         if is_compared:
-            found = finished_batch(made, told, made_in, events)
+            finished = finished_batch(planned, report, made_in, events)
             batch = None if cuts is None else cuts.batches[0]
-            self._check(self.first, self.begun, batch, made_in, found, self._as_of(cuts))
-            written = assemble(made, [(made_in, found)], self._output_path)
+            self._check(self.first, self.begun, batch, made_in, finished, self._as_of(cuts))
+            written = assemble(planned, [(made_in, finished)], self._output_path)
         else:
-            outputs = {o.path: MadeFile(o.path, o.rows, o.digest) for o in told.outputs}
+            outputs = {o.path: MadeFile(o.path, o.rows, o.digest) for o in report.outputs}
             written = {key: outputs[path] for key, path in paths.items()}
-        self._save_states({key: made_in / o.path for key, o in made.states.items()}, cuts)
-        inputs = run_inputs(told, self.task.paths) if cuts is None else cut_inputs(logs, cuts)
+        self._save_states({key: made_in / o.path for key, o in planned.states.items()}, cuts)
+        inputs = run_inputs(report, self.task.paths) if cuts is None else cut_inputs(logs, cuts)
         return self._report(events, 1, cuts, written, inputs)
 
     def _in_batches(self, folder: RunFolder, run: RunBatch, cuts: LogCuts) -> ReplayReport:
@@ -328,14 +331,14 @@ class _Replay:
         states = self.task.app.states.values()
         ends = any(s.last is not None or s.expires is not None for s in states)
         logs = open_logs(self.first.program, self.task.paths)
-        before, made, is_compared = self.begun, [], False
+        before, batches, is_compared = self.begun, [], False
         waiting = [b.events for n, b in enumerate(cuts.batches) if folder.finished(n) is None]
         done, size = 0, sum(waiting)
         with BatchReading(logs, cuts, self.choice) as reading:
             for number, batch in enumerate(cuts.batches):
-                found = folder.finished(number)
-                if found is not None:
-                    folder.check(number, found)
+                finished = folder.finished(number)
+                if finished is not None:
+                    folder.check(number, finished)
                 else:
                     program = later if number else self.first
                     is_last = number == len(cuts.batches) - 1
@@ -351,28 +354,28 @@ class _Replay:
                     part = folder.new_batch(number)
                     partitions = batch_partitions(program, before, reading.partitions(number))
                     progress = self._progress(cuts, number, done, size)
-                    told = run(program.program, partitions, part, progress)
-                    found = finished_batch(program, told, part, batch.events)
-                    self._check(program, before, batch, part, found, as_of)
-                    folder.finish_batch(number, found)
+                    report = run(program.program, partitions, part, progress)
+                    finished = finished_batch(program, report, part, batch.events)
+                    self._check(program, before, batch, part, finished, as_of)
+                    folder.finish_batch(number, finished)
                     done += batch.events
                 here = folder.batch(number).absolute()
-                made.append((here, found))
-                before = {key: str(here / file.path) for key, file in found.states.items()}
+                batches.append((here, finished))
+                before = {key: str(here / file.path) for key, file in finished.states.items()}
         self._save_states({key: Path(path) for key, path in before.items()}, cuts)
-        written = assemble(self.first, made, self._output_path)
+        written = assemble(self.first, batches, self._output_path)
         events = sum(batch.events for batch in cuts.batches)
-        return self._report(events, len(made), cuts, written, cut_inputs(logs, cuts))
+        return self._report(events, len(batches), cuts, written, cut_inputs(logs, cuts))
 
     def _check(
-        self, made: BatchProgram, tables: Mapping[str, str], batch: LogBatch | None, folder: Path,
-        found: FinishedBatch, as_of: int | None,
+        self, program: BatchProgram, tables: Mapping[str, str], batch: LogBatch | None,
+        folder: Path, finished: FinishedBatch, as_of: int | None,
     ) -> None:  # fmt: skip
         """Compare what a batch has written in a folder with the serial loop, if that is asked."""
         if self.loops is not None:
-            emitted = {key: str(folder / file.path) for key, file in found.emitted.items()}
-            states = {key: str(folder / file.path) for key, file in found.states.items()}
-            self.loops.check(WrittenBatch(made, tables, batch, emitted, states, as_of))
+            emitted = {key: str(folder / file.path) for key, file in finished.emitted.items()}
+            states = {key: str(folder / file.path) for key, file in finished.states.items()}
+            self.loops.check(WrittenBatch(program, tables, batch, emitted, states, as_of))
 
     def _progress(self, cuts: LogCuts, number: int, before: int, size: int) -> OnProgress | None:
         """Tell of a batch, before which this process has taken so many of `size` events."""
@@ -381,11 +384,11 @@ class _Replay:
             return None
         where = f"batch {number + 1} of {len(cuts.batches)}"
 
-        def tell(found: Progress) -> None:
-            stage = f"{where}, {found.stage}" if found.stage else where
+        def tell(inner: Progress) -> None:
+            stage = f"{where}, {inner.stage}" if inner.stage else where
             # The rows of states that are read in again are no events.
-            events = before + min(found.events, cuts.batches[number].events)
-            reached = min(found.reached, cuts.batches[number].reached)
+            events = before + min(inner.events, cuts.batches[number].events)
+            reached = min(inner.reached, cuts.batches[number].reached)
             progress(Progress(events, reached, events, size, stage))
 
         return tell
@@ -393,7 +396,7 @@ class _Replay:
     # --- the end ---------------------------------------------------------------------------
 
     def _output_path(self, key: str) -> str:
-        return str(self.wanted.out / f"{key}.{self.wanted.format}")
+        return str(self.options.out / f"{key}.{self.options.format}")
 
     def _save_states(self, tables: Mapping[str, Path], cuts: LogCuts | None) -> None:
         upto = self._upto(cuts)

@@ -15,32 +15,34 @@ from weir.replay.run_folder import FinishedBatch, MadeFile
 from weir.runtime.reports import RunReport
 
 
-def finished_batch(made: BatchProgram, told: RunReport, folder: Path, events: int) -> FinishedBatch:
+def finished_batch(
+    program: BatchProgram, report: RunReport, folder: Path, events: int
+) -> FinishedBatch:
     """Say what a batch has made, by its report; paths are those in its folder."""
-    by_path = {str(Path(o.path)): o for o in told.outputs}
+    by_path = {str(Path(o.path)): o for o in report.outputs}
 
     def file(path: str) -> MadeFile:
-        found = by_path[str(folder / path)]
-        return MadeFile(path, found.rows, found.digest)
+        written = by_path[str(folder / path)]
+        return MadeFile(path, written.rows, written.digest)
 
     return FinishedBatch(
         events,
-        {key: file(output.path) for key, output in made.emitted.items()},
-        {key: file(output.path) for key, output in made.states.items()},
+        {key: file(output.path) for key, output in program.emitted.items()},
+        {key: file(output.path) for key, output in program.states.items()},
     )
 
 
 def assemble(
-    made: BatchProgram,
+    program: BatchProgram,
     batches: Sequence[tuple[Path, FinishedBatch]],
     path_of: Callable[[str], str],
 ) -> dict[str, MadeFile]:
     """Write what all batches have emitted to the outputs, by their keys; all of them are renamed to
     their paths when all are whole."""
-    found: dict[str, MadeFile] = {}
+    assembled: dict[str, MadeFile] = {}
     staged: list[OutputStaging] = []
     with ExitStack() as undo:
-        for key, output in made.emitted.items():
+        for key, output in program.emitted.items():
             files = [(folder, batch.emitted[key]) for folder, batch in batches]
             path, total = path_of(key), Digest()
             writer = OutputWriter(path, schema(output.node))
@@ -52,9 +54,9 @@ def assemble(
                     for batch in saved.batches(saved.files[0]):
                         writer.write(0, batch)
             staged.append(writer.finish(total))
-            found[key] = MadeFile(path, total.count, str(total))
+            assembled[key] = MadeFile(path, total.count, str(total))
         put_all_in_place(staged)
-    return found
+    return assembled
 
 
 def _digest(text: str) -> Digest:

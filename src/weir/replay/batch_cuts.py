@@ -161,10 +161,10 @@ class _Cursor:
             self.now = self._ingress.end()
             return
         batch = self._ingress.feed(chunk).batch
-        wanted = (batch.vs >= self.span[0]) & (batch.vs < self.span[1])
-        self.events += int(wanted.sum())
-        self.vs = np.concatenate((self.vs, batch.vs[wanted]))
-        self.offsets = np.concatenate((self.offsets, batch.origin[1][wanted]))
+        is_in_span = (batch.vs >= self.span[0]) & (batch.vs < self.span[1])
+        self.events += int(is_in_span.sum())
+        self.vs = np.concatenate((self.vs, batch.vs[is_in_span]))
+        self.offsets = np.concatenate((self.offsets, batch.origin[1][is_in_span]))
         self.read = chunk.read
         self.marks.append(LogMark(chunk.stop, chunk.read, self._ingress.now))
         # Behind the last time that is wanted, nothing is looked at.
@@ -180,9 +180,9 @@ class _Cursor:
 
     @property
     def total(self) -> LogTotal:
-        found = self._ingress
+        ingress = self._ingress
         name = self.log.partition.name
-        return LogTotal(name, self.events, found.late_count, found.bad_count)
+        return LogTotal(name, self.events, ingress.late_count, ingress.bad_count)
 
 
 @dataclass(slots=True)
@@ -252,7 +252,7 @@ class _LogCutter:
                 draft.reached = max(draft.reached, int(vs.max()))
                 draft.stops[rank] = max(draft.stops[rank], int(offsets.max()) + 1)
 
-    def _take_in_order(self, parts: Sequence[EventPart], wanted: int) -> None:
+    def _take_in_order(self, parts: Sequence[EventPart], size: int) -> None:
         """Put events into batches of the wanted number."""
         vs, offsets = (np.concatenate(column) for column in zip(*parts, strict=True))
         ranks = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
@@ -260,11 +260,11 @@ class _LogCutter:
         vs, ranks, offsets = vs[order], ranks[order], offsets[order]
         begin = 0
         while begin < len(vs):
-            end = min(len(vs), begin + wanted - self._draft.events)
+            end = min(len(vs), begin + size - self._draft.events)
             here = slice(begin, end)
             mine = [ranks[here] == rank for rank in range(len(parts))]
             self._take([(vs[here][m], offsets[here][m]) for m in mine])
-            if self._draft.events == wanted:
+            if self._draft.events == size:
                 last = LogPosition(int(vs[end - 1]), int(ranks[end - 1]), int(offsets[end - 1]))
                 rest = [offsets[end:][ranks[end:] == rank] for rank in range(len(parts))]
                 self._cut(last, rest)

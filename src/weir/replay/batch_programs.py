@@ -96,15 +96,19 @@ def batch_program(
         for variant in task.variants
     ]  # fmt: skip
     files = _BatchFiles()
-    made = list(zip(task.variants, compiled, strict=True))
-    told = {key_of(v, n): s for v, app in made for n, s in app.emitted.items()}
-    kept = {key_of(v, n): s for v, app in made for n, s in app.final.items()}
+    variant_apps = list(zip(task.variants, compiled, strict=True))
+    streams = {key_of(v, n): s for v, app in variant_apps for n, s in app.emitted.items()}
+    kept = {key_of(v, n): s for v, app in variant_apps for n, s in app.final.items()}
     if emitted is None:
-        emits = {key: files.once("emitted", key, found, ".arrow") for key, found in told.items()}
+        emits = {
+            key: files.once("emitted", key, stream, ".arrow") for key, stream in streams.items()
+        }
     else:
-        emits = {key: Output(key, found.node, emitted[key]) for key, found in told.items()}
-    states = {key: files.once("state", key, found, ".parquet") for key, found in kept.items()}
-    finals = {key: found.node for key, found in kept.items() if isinstance(found.node, FinalState)}
+        emits = {key: Output(key, stream.node, emitted[key]) for key, stream in streams.items()}
+    states = {key: files.once("state", key, stream, ".parquet") for key, stream in kept.items()}
+    finals = {
+        key: stream.node for key, stream in kept.items() if isinstance(stream.node, FinalState)
+    }
     outputs = list(dict.fromkeys((*emits.values(), *states.values())))
     program = replace(program_of(outputs), code=task.app.code, needed=task.app.needed)
     in_rows = tuple(
@@ -119,13 +123,13 @@ class _BatchFiles:
     """Gives the outputs of a batch their names and paths in its folder; equal nodes are one."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, Node], Output] = {}
+        self._outputs: dict[tuple[str, Node], Output] = {}
 
-    def once(self, folder: str, key: str, found: Stream, ending: str) -> Output:
-        if (folder, found.node) not in self._known:
-            path = f"{folder}/{len(self._known)}{ending}"
-            self._known[folder, found.node] = Output(f"{folder} {key}", found.node, path)
-        return self._known[folder, found.node]
+    def once(self, folder: str, key: str, stream: Stream, ending: str) -> Output:
+        if (folder, stream.node) not in self._outputs:
+            path = f"{folder}/{len(self._outputs)}{ending}"
+            self._outputs[folder, stream.node] = Output(f"{folder} {key}", stream.node, path)
+        return self._outputs[folder, stream.node]
 
 
 class _Restored:
@@ -133,7 +137,7 @@ class _Restored:
 
     def __init__(self, saved: Mapping[str, FinalState], tables: Mapping[str, str]) -> None:
         self._saved, self._tables = saved, tables
-        self._made: dict[str, Stream] = {}
+        self._streams: dict[str, Stream] = {}
         self.sources: dict[str, tuple[Source, str]] = {}
 
     def streams(self, variant: Variant, app: App) -> dict[str, Stream]:
@@ -143,8 +147,8 @@ class _Restored:
 
     def _stream(self, state: str, key: str) -> Stream:
         table = self._tables[key]
-        if table not in self._made:
-            number = len(self._made)
+        if table not in self._streams:
+            number = len(self._streams)
             shape, name = schema(self._saved[key]), f"state {state} {number}"
             # Their ends are the next ticks, behind the latest time too: they are not read.
             columns = (("vs", shape.time), *shape.columns)
@@ -152,5 +156,5 @@ class _Restored:
             path = f"restored/{number}.parquet"
             source = Source(name, columns, path, SourceOptions("vs"), FIRST_INDEX + number)
             self.sources[name] = (source, key)
-            self._made[table] = Stream(source, name)
-        return self._made[table]
+            self._streams[table] = Stream(source, name)
+        return self._streams[table]

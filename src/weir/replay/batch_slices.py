@@ -43,36 +43,44 @@ class BatchReading:
         """Return the partitions of a batch, and begin to read the next one. What the batch before
         it has read is dropped."""
         self._now.close()
-        known = self._next
-        found = known[1] if known is not None and known[0] == number else self._sliced(number)
+        prefetched = self._next
+        partitions = (
+            prefetched[1]
+            if prefetched is not None and prefetched[0] == number
+            else self._sliced(number)
+        )
         self._now, self._ahead = self._ahead, ExitStack()
         following = number + 1
         if following < len(self._batches):
             self._next = (following, self._sliced(following))
-        return found
+        return partitions
 
     def _sliced(self, number: int) -> Partitions:
         batch = self._batches[number]
-        found: dict[str, list[SourcePartition]] = {}
+        partitions: dict[str, list[SourcePartition]] = {}
         for part in slices_of(batch, self._logs):
             partition: SourcePartition = part
             if self._is_local and part.size >= WORTH_A_THREAD:
                 partition = ahead = AheadPartition(part, self._size)
                 self._ahead.callback(ahead.close)
-            found.setdefault(part.source.name, []).append(partition)
-        return found
+            partitions.setdefault(part.source.name, []).append(partition)
+        return partitions
 
 
-def batch_partitions(made: BatchProgram, tables: Mapping[str, str], logs: Partitions) -> Partitions:
+def batch_partitions(
+    program: BatchProgram, tables: Mapping[str, str], logs: Partitions
+) -> Partitions:
     """Return what the sources of a batch's program read: logs, the states before it (`tables`, by
     their keys), and what else the program's streams are made of."""
-    found: dict[str, Sequence[SourcePartition]] = {}
-    for source in made.program.sources:
-        if source.name in made.restored:
-            found[source.name] = [open_partition(source, tables[made.restored[source.name][1]])]
+    partitions: dict[str, Sequence[SourcePartition]] = {}
+    for source in program.program.sources:
+        if source.name in program.restored:
+            partitions[source.name] = [
+                open_partition(source, tables[program.restored[source.name][1]])
+            ]
         elif source.name in logs:
-            found[source.name] = logs[source.name]
+            partitions[source.name] = logs[source.name]
         elif source.has_origins:  # else it is a DataFrame, which the runner brings
-            needed = columns_read(made.program, [source])[source]
-            found[source.name] = open_any(source, "", needed=needed)
-    return found
+            needed = columns_read(program.program, [source])[source]
+            partitions[source.name] = open_any(source, "", needed=needed)
+    return partitions

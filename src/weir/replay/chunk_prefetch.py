@@ -50,12 +50,12 @@ class AheadPartition:
 
     def _arriving(self) -> Iterator[Chunk]:
         while True:
-            found = self._queue.get()
-            if found is None:
+            item = self._queue.get()
+            if item is None:
                 return
-            if isinstance(found, BaseException):
-                raise found
-            yield found
+            if isinstance(item, BaseException):
+                raise item
+            yield item
 
     def close(self) -> None:
         """Stop reading, and wait for the thread."""

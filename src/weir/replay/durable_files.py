@@ -18,13 +18,13 @@ def write_durably(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def rename_durably(made: Path, path: Path) -> None:
+def rename_durably(source: Path, path: Path) -> None:
     """Give a folder that is whole its name, after all that is in it has reached the disk."""
-    for folder, _, names in os.walk(made):
+    for folder, _, names in os.walk(source):
         for name in names:
             _sync(Path(folder, name), os.O_RDONLY)
         sync_folder(Path(folder))
-    os.replace(made, path)
+    os.replace(source, path)
     sync_folder(path.parent)
 
 

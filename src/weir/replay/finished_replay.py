@@ -25,12 +25,12 @@ class FinishedReplay(msgspec.Struct, frozen=True):
 def what_differs(done: FinishedReplay, state_out: Path | None) -> str:
     """Say in words what is not there as it was written; nothing if all is."""
     for output in done.report.outputs:
-        if told := _output_differs(output):
-            return told
+        if problem := _output_differs(output):
+            return problem
     for folder, mark in done.states.items():
         assert state_out is not None, "--state-out is a part of what is replayed"
-        if told := state_differs(state_out / folder, mark):
-            return told
+        if problem := state_differs(state_out / folder, mark):
+            return problem
     page = done.report.page
     return f"{page}: is gone" if page is not None and not os.path.exists(page) else ""
 

@@ -12,7 +12,7 @@ def rows_differ(path: str, digest: str) -> str:
     """Say in words why the rows of a file are not those of a digest; nothing if they are."""
     try:
         (saved,) = open_outputs([path])
-        found = str(total_digest(saved, lambda rows: None))
+        actual = str(total_digest(saved, lambda rows: None))
     except InputError as error:
         return str(error)
-    return "" if found == digest else f"{path}: its rows have the digest {found}, not {digest}"
+    return "" if actual == digest else f"{path}: its rows have the digest {actual}, not {digest}"

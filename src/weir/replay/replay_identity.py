@@ -19,7 +19,7 @@ from weir.runtime.planning import plan_program
 
 def replay_parts(
     task: ReplayTask,
-    made: BatchProgram,
+    compiled: BatchProgram,
     logs: Mapping[str, str],
     said: Mapping[str, object],
     state_in: Path | None,
@@ -29,8 +29,8 @@ def replay_parts(
     said."""
     parts = {f"the app {task.app.name}": ""}
     # Where files are is no part of the app.
-    program = replace(made.program, outputs=tuple(
-        replace(output, path=f"{n}.jsonl") for n, output in enumerate(made.program.outputs)
+    program = replace(compiled.program, outputs=tuple(
+        replace(output, path=f"{n}.jsonl") for n, output in enumerate(compiled.program.outputs)
     ))  # fmt: skip
     parts[COMPILED] = _compiled(task.app, program)
     parts |= dict(task.app.code) or program_code(program)

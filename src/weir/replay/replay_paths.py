@@ -26,7 +26,7 @@ from weir.runtime.outputs import check_outputs
 
 
 def check_places(
-    made: BatchProgram,
+    program: BatchProgram,
     paths: Mapping[str, str],
     logs: Sequence[RankedLog],
     *,
@@ -51,9 +51,9 @@ def check_places(
     _check_outside(used, kept | states)
     _check_outside(states.items(), kept | dict(outputs))
     if outputs:
-        written = tuple(Output(key, o.node, paths[key]) for key, o in made.emitted.items())
-        read = tuple(s for s in made.program.sources if s.name not in made.restored)
-        check_outputs(replace(made.program, outputs=written, sources=read), "")
+        written = tuple(Output(key, o.node, paths[key]) for key, o in program.emitted.items())
+        read = tuple(s for s in program.program.sources if s.name not in program.restored)
+        check_outputs(replace(program.program, outputs=written, sources=read), "")
 
 
 def _check_outside(used: Iterable[tuple[Path, str]], folders: Mapping[Path, str]) -> None:

@@ -75,8 +75,8 @@ class ReplayReport(msgspec.Struct, frozen=True):
     def beside_first(self, variant: VariantReport, name: str) -> EmittedOutput:
         """Return what a variant emitted under a name. One whose parameters emit nothing there has
         no rows and no digest, and lacks those of the first variant."""
-        found, first = variant.output(name), self.variants[0].output(name)
-        return found or EmittedOutput(name, "", 0, "", 0, first.rows if first else 0)
+        own, first = variant.output(name), self.variants[0].output(name)
+        return own or EmittedOutput(name, "", 0, "", 0, first.rows if first else 0)
 
     @property
     def emitted_names(self) -> list[str]:
@@ -89,21 +89,21 @@ class ReplayReport(msgspec.Struct, frozen=True):
         return tuple(output for variant in self.variants for output in variant.outputs)
 
 
-def run_inputs(told: RunReport, paths: Mapping[str, str]) -> tuple[ReplayInput, ...]:
+def run_inputs(report: RunReport, paths: Mapping[str, str]) -> tuple[ReplayInput, ...]:
     """Return what a run has read of the logs."""
     return tuple(
-        ReplayInput(i.name, i.partitions, i.late, i.bad) for i in told.inputs if i.name in paths
+        ReplayInput(i.name, i.partitions, i.late, i.bad) for i in report.inputs if i.name in paths
     )
 
 
 def cut_inputs(logs: Sequence[RankedLog], cuts: LogCuts) -> tuple[ReplayInput, ...]:
     """Return what there was of logs when they were cut."""
-    found: dict[str, list[int]] = {}
+    by_source: dict[str, list[int]] = {}
     for log, total in zip(logs, cuts.totals, strict=True):
-        counts = found.setdefault(log.source.name, [0, 0, 0])
+        counts = by_source.setdefault(log.source.name, [0, 0, 0])
         for i, more in enumerate((1, total.late, total.bad)):
             counts[i] += more
-    return tuple(ReplayInput(name, *counts) for name, counts in found.items())
+    return tuple(ReplayInput(name, *counts) for name, counts in by_source.items())
 
 
 def variant_reports(
@@ -113,7 +113,7 @@ def variant_reports(
     reports = []
     for variant in variants:
         before = f"{variant.folder}/" if variant.folder else ""
-        own = {key.removeprefix(before): made for key, made in written.items()
+        own = {key.removeprefix(before): file for key, file in written.items()
                if key.startswith(before)}  # fmt: skip
         outputs = (EmittedOutput(name, m.path, m.rows, m.digest) for name, m in own.items())
         reports.append(VariantReport(variant.label, variant.folder, variant.values, tuple(outputs)))

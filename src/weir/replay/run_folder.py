@@ -102,25 +102,25 @@ class RunFolder:
         file = self.path / _RUN
         if not file.exists() and self._has_finished:
             raise RunError(f"'{file}', which says what was finished here, is gone; {self._way_out}")
-        told = self._changes(now) if file.exists() else ["it is new"]
-        if told and not self._has_finished:
+        differences = self._changes(now) if file.exists() else ["it is new"]
+        if differences and not self._has_finished:
             self.forget()
             write_durably(file, _sealed(now))
-        elif told:
+        elif differences:
             raise PlanError(
-                f"'{self.path}' holds another replay: {', '.join(told)}",
+                f"'{self.path}' holds another replay: {', '.join(differences)}",
                 hint="give another --out, or delete that folder (--anew does)",
             )
 
     def _changes(self, now: ReplayRecord) -> list[str]:
         before = self._read(self.path / _RUN, _run_decoder)
-        told = changes(before.parts, now.parts)
+        differences = changes(before.parts, now.parts)
         compiled = f"{COMPILED} changed"
-        if len(told) > 1 and compiled in told:  # the others say why
-            told.remove(compiled)
+        if len(differences) > 1 and compiled in differences:  # the others say why
+            differences.remove(compiled)
         if before.format != now.format:
-            told.append("it was begun by another version of Weir")
-        return told
+            differences.append("it was begun by another version of Weir")
+        return differences
 
     @property
     def _has_finished(self) -> bool:
@@ -141,8 +141,8 @@ class RunFolder:
 
     def _remove_batches(self) -> None:
         """Remove the batches, the last one first: those before a kill's are whole."""
-        found = [(m, p) for p in self.path.iterdir() if (m := _BATCH_NAME.fullmatch(p.name))]
-        for _, folder in sorted(found, key=lambda one: int(one[0][1]), reverse=True):
+        batches = [(m, p) for p in self.path.iterdir() if (m := _BATCH_NAME.fullmatch(p.name))]
+        for _, folder in sorted(batches, key=lambda one: int(one[0][1]), reverse=True):
             remove_folder(folder)
 
     @property
@@ -169,15 +169,15 @@ class RunFolder:
             raise RunError(f"'{file}', which says what the batch made, is gone; {self._way_out}")
         return None
 
-    def check(self, number: int, made: FinishedBatch) -> None:
+    def check(self, number: int, finished: FinishedBatch) -> None:
         """Raise RunError if a finished batch, which an earlier process made, does not hold what it
         made."""
-        files = [file for file in made.emitted.values() if file.rows]
+        files = [file for file in finished.emitted.values() if file.rows]
         if self.finished(number + 1) is None:  # else nobody needs the states
-            files += made.states.values()
+            files += finished.states.values()
         for path, digest in dict.fromkeys((file.path, file.digest) for file in files):
-            if told := rows_differ(str(self.batch(number) / path), digest):
-                raise RunError(f"a finished batch was changed: {told}; {self._way_out}")
+            if problem := rows_differ(str(self.batch(number) / path), digest):
+                raise RunError(f"a finished batch was changed: {problem}; {self._way_out}")
 
     def batch(self, number: int) -> Path:
         """Return the folder of a finished batch."""
@@ -191,10 +191,10 @@ class RunFolder:
             (part / folder).mkdir(parents=True)
         return part
 
-    def finish_batch(self, number: int, made: FinishedBatch) -> None:
+    def finish_batch(self, number: int, finished: FinishedBatch) -> None:
         """Note that a batch is finished; the state before it is not needed any more."""
         part = self.path / f"{number:05}.part"
-        (part / _BATCH).write_bytes(_sealed(made))
+        (part / _BATCH).write_bytes(_sealed(finished))
         rename_durably(part, self.batch(number))
         if number:
             remove_folder(self.batch(number - 1) / STATE)

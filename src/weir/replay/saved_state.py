@@ -145,11 +145,11 @@ def check_replaceable(folder: Path) -> None:
         _check_only(_part(folder), {n for n in names if _IS_OF_STATE.fullmatch(n)})
 
 
-def _check_only(folder: Path, known: Collection[str]) -> None:
+def _check_only(folder: Path, expected: Collection[str]) -> None:
     """Raise PlanError if anything but these files is in a folder."""
-    for found in sorted(folder.iterdir()):
-        if found.name not in known or found.is_symlink() or not found.is_file():
-            message = f"'{folder}' has more than a saved state: '{found.name}'"
+    for entry in sorted(folder.iterdir()):
+        if entry.name not in expected or entry.is_symlink() or not entry.is_file():
+            message = f"'{folder}' has more than a saved state: '{entry.name}'"
             raise PlanError(message, hint="give the state its own folder")
 
 
@@ -175,19 +175,19 @@ def _files(name: str) -> tuple[str, str]:
 
 
 def load_state(
-    folder: Path, app: App, wanted: Iterable[Mapping[str, FinalState]]
+    folder: Path, app: App, variant_states: Iterable[Mapping[str, FinalState]]
 ) -> tuple[StateManifest, dict[str, str]]:
     """Return what a folder holds, and the paths of the tables by state; PlanError if they do not
-    fit the app. `wanted` are the states of each variant, by name."""
+    fit the app. `variant_states` are the states of each variant, by name."""
     try:
         manifest = _decoded(folder)
     except (FileNotFoundError, NotADirectoryError):
         message = f"there is no saved state in '{folder}': no {MANIFEST}"
         raise PlanError(message, hint=_of_variant(folder)) from None
     except (OSError, ValueError) as error:  # no JSON, other fields, no UTF-8
-        told = f"no manifest of a saved state: {getattr(error, 'strerror', None) or error}"
-        raise InputError(f"{told}; {_WAY_OUT}", file=str(folder / MANIFEST)) from None
-    for states in wanted:
+        problem = f"no manifest of a saved state: {getattr(error, 'strerror', None) or error}"
+        raise InputError(f"{problem}; {_WAY_OUT}", file=str(folder / MANIFEST)) from None
+    for states in variant_states:
         now = {name: saved_columns(state) for name, state in states.items()}
         _check(manifest, app, now, folder)
     tables = {name: str((folder / f"{name}.parquet").absolute()) for name in manifest.states}
@@ -197,8 +197,8 @@ def load_state(
         if name not in manifest.digests:
             message = f"it has no digest of `{name}`; {_WAY_OUT}"
             raise InputError(message, file=str(folder / MANIFEST))
-        if told := rows_differ(path, manifest.digests[name]):
-            message = f"the saved state in '{folder}' was changed: {told}"
+        if problem := rows_differ(path, manifest.digests[name]):
+            message = f"the saved state in '{folder}' was changed: {problem}"
             raise PlanError(message, hint=_WAY_OUT)
     return manifest, tables
 
@@ -206,11 +206,11 @@ def load_state(
 def _decoded(folder: Path) -> StateManifest:
     """Read a manifest; PlanError if it is of another version, ValueError if it is none."""
     data = (folder / MANIFEST).read_bytes()
-    found = _any_decoder.decode(data).format
-    if found != FORMAT:
+    version = _any_decoder.decode(data).format
+    if version != FORMAT:
         raise PlanError(
-            f"the saved state in '{folder}' is of another version of Weir: its format is {found}, "
-            f"not {FORMAT}",
+            f"the saved state in '{folder}' is of another version of Weir: its format is "
+            f"{version}, not {FORMAT}",
             hint="replay the logs with this version, and save the state anew (--state-out)",
         )
     return _decoder.decode(data)
@@ -229,47 +229,47 @@ def state_differs(folder: Path, mark: str) -> str:
         return f"'{folder}' holds another state"
     digests = _decoder.decode((folder / MANIFEST).read_bytes()).digests
     tables = ((str(folder / f"{name}.parquet"), digest) for name, digest in digests.items())
-    return next((told for told in starmap(rows_differ, tables) if told), "")
+    return next((problem for problem in starmap(rows_differ, tables) if problem), "")
 
 
 def _of_variant(folder: Path) -> str:
     """Return what to say of a folder that has states of variants below."""
-    found = sorted(folder.glob(f"*=*/**/{MANIFEST}"))
-    if not found:
+    manifests = sorted(folder.glob(f"*=*/**/{MANIFEST}"))
+    if not manifests:
         return ""
-    return f"it has states of variants: replay each alone, with its own as '{found[0].parent}'"
+    return f"it has states of variants: replay each alone, with its own as '{manifests[0].parent}'"
 
 
 def _check(
-    manifest: StateManifest, app: App, wanted: Mapping[str, SavedColumns], folder: Path
+    manifest: StateManifest, app: App, states: Mapping[str, SavedColumns], folder: Path
 ) -> None:
     where = f"the saved state in '{folder}'"
     if manifest.app != app.name:
         raise PlanError(f"{where} is of the app `{manifest.app}`, not of `{app.name}`")
-    for name in wanted:
+    for name in states:
         if name not in manifest.states:
-            known = ", ".join(manifest.states) or "none"
-            raise PlanError(f"{where} has no state `{name}`", hint=f"it has {known}")
+            names = ", ".join(manifest.states) or "none"
+            raise PlanError(f"{where} has no state `{name}`", hint=f"it has {names}")
     for name in manifest.states:
-        if name not in wanted:
-            known = ", ".join(wanted) or "none"
+        if name not in states:
+            names = ", ".join(states) or "none"
             message = f"{where} has a state `{name}`, which `{app.name}` does not merge into"
-            raise PlanError(message, hint=f"it has {known}")
-    for name, now in wanted.items():
+            raise PlanError(message, hint=f"it has {names}")
+    for name, now in states.items():
         before = manifest.states[name]
         for what in ("type", "default", "last", "expires", "time"):
             _check_same(what, before, now, f"{where} has the state `{name}`", app)
-        if told := ", ".join(changes(before.merges, now.merges)):
+        if differences := ", ".join(changes(before.merges, now.merges)):
             message = f"{where} has merges into the window of `{name}` that are not those of"
-            raise PlanError(f"{message} `{app.name}` now: {told}", hint=_OTHER_APP)
+            raise PlanError(f"{message} `{app.name}` now: {differences}", hint=_OTHER_APP)
         _check_same("columns", before, now, f"{where} has the state `{name}`", app)
 
 
 def _check_same(what: str, before: SavedColumns, now: SavedColumns, where: str, app: App) -> None:
     old, new = getattr(before, what), getattr(now, what)
     if old != new:
-        told = "type of its times" if what == "time" else what
-        message = f"{where} with another {told}: {_shown(old)}, and `{app.name}` has {_shown(new)}"
+        label = "type of its times" if what == "time" else what
+        message = f"{where} with another {label}: {_shown(old)}, and `{app.name}` has {_shown(new)}"
         raise PlanError(message, hint=_OTHER_APP)
 
 

@@ -57,17 +57,17 @@ class LogSlice:
         for chunk in self._opened().chunks(size, begin.offset):
             admitted = ingress.feed(chunk)
             offsets = admitted.batch.origin[1]
-            wanted = self._is_here(admitted.batch.vs, offsets) & (offsets >= start)
-            rows = np.searchsorted(chunk.offsets, offsets[wanted])
+            is_here = self._is_here(admitted.batch.vs, offsets) & (offsets >= start)
+            rows = np.searchsorted(chunk.offsets, offsets[is_here])
             all_rows = len(rows) == len(chunk.offsets)
             yield Chunk(
                 chunk.rows if all_rows else chunk.rows.take(pa.array(rows)),
-                offsets[wanted],
+                offsets[is_here],
                 chunk.stop,
                 cti_times=np.array([ingress.now]),
                 cti_indexes=np.array([len(rows)]),
                 read=min(chunk.stop - begin.offset, self.size),
-                judged=(admitted.batch.vs[wanted], admitted.batch.ve[wanted]),
+                judged=(admitted.batch.vs[is_here], admitted.batch.ve[is_here]),
             )
             if chunk.stop >= self.part.stop:
                 return
@@ -91,8 +91,8 @@ class LogSlice:
             tied = offsets <= position.offset
         else:
             tied = np.full(len(vs), self.rank < position.rank)
-        found: npt.NDArray[np.bool_] = (vs < position.vs) | ((vs == position.vs) & tied)
-        return found
+        is_before: npt.NDArray[np.bool_] = (vs < position.vs) | ((vs == position.vs) & tied)
+        return is_before
 
 
 def slices_of(batch: LogBatch, logs: Sequence[RankedLog]) -> list[LogSlice]:

@@ -55,10 +55,10 @@ def split_values(texts: Iterable[str]) -> list[str]:
     return [part.replace("\\,", ",") for text in texts for part in _COMMA.split(text)]
 
 
-def variants_of(app: App, given: Mapping[str, object]) -> list[Variant]:
-    """Return all combinations; `given` has for a parameter a value, or a list of values. PlanError
+def variants_of(app: App, params: Mapping[str, object]) -> list[Variant]:
+    """Return all combinations; `params` has for a parameter a value, or a list of values. PlanError
     for a parameter that the app does not have, and for values that are no such."""
-    choices = {name: _several(name, value) for name, value in given.items()}
+    choices = {name: _several(name, value) for name, value in params.items()}
     plain = app.param_values({name: values[0] for name, values in choices.items()})
     typed = {
         name: [app.param_values({name: value})[name] for value in values]
@@ -88,15 +88,15 @@ def _several(name: str, value: object) -> Sequence[object]:
 
 def _check_once(name: str, values: Sequence[ParamValue]) -> None:
     """Raise PlanError if a value comes again: equal values are one constant in a plan."""
-    known: dict[object, ParamValue] = {}
+    seen: dict[object, ParamValue] = {}
     for value in values:
         key = value if value == value else "NaN"  # which does not equal itself
-        if key in known and repr(known[key]) == repr(value):
+        if key in seen and repr(seen[key]) == repr(value):
             raise PlanError(f"the parameter `{name}` has the value {value!r} twice")
-        if key in known:
-            message = f"the parameter `{name}` has the values {known[key]!r} and {value!r}"
+        if key in seen:
+            message = f"the parameter `{name}` has the values {seen[key]!r} and {value!r}"
             raise PlanError(f"{message}, which are equal", hint="give each its own replay")
-        known[key] = value
+        seen[key] = value
 
 
 def _check_folders(name: str, values: Sequence[ParamValue]) -> None:

@@ -30,13 +30,13 @@ def compare_variants(report: ReplayReport, out: Path) -> ReplayReport:
     """Return the report with the differences between its variants, and write a page of them."""
     compared: dict[tuple[str, str], EmittedOutput] = {}
     charts = []
-    for name, told in _by_name(report):
-        saved = open_outputs([output.path for _, output in told])
-        first = saved[0] if told[0][0] is report.variants[0] else None
-        for (variant, output), found in zip(told, saved, strict=True):
-            compared[variant.folder, name] = _beside(output, found, first)
-        labels = [variant.label for variant, _ in told]
-        rows = [output.rows for _, output in told]
+    for name, outputs in _by_name(report):
+        saved = open_outputs([output.path for _, output in outputs])
+        first = saved[0] if outputs[0][0] is report.variants[0] else None
+        for (variant, output), saved_output in zip(outputs, saved, strict=True):
+            compared[variant.folder, name] = _beside(output, saved_output, first)
+        labels = [variant.label for variant, _ in outputs]
+        rows = [output.rows for _, output in outputs]
         charts.append(EmittedCharts(name, labels, rows, *_over_time(labels, saved)))
     variants = tuple(
         msgspec.structs.replace(v, outputs=tuple(compared[v.folder, o.name] for o in v.outputs))
@@ -56,14 +56,14 @@ def _by_name(
         yield name, [(v, o) for v in report.variants for o in v.outputs if o.name == name]
 
 
-def _beside(output: EmittedOutput, found: SavedOutput, first: SavedOutput | None) -> EmittedOutput:
+def _beside(output: EmittedOutput, saved: SavedOutput, first: SavedOutput | None) -> EmittedOutput:
     """Count the rows that an output and that of the first variant, if it has one, do not share."""
-    if found is first:
+    if saved is first:
         here, gone = 0, 0
     elif first is None:
         here, gone = output.rows, 0
     else:
-        rows = compare_rows(found, first, lambda rows: None)
+        rows = compare_rows(saved, first, lambda rows: None)
         here, gone = rows.only_a, rows.only_b
     return msgspec.structs.replace(output, only_here=here, only_first=gone)
 
@@ -82,10 +82,10 @@ def _over_time(
 ) -> tuple[list[CountLine], str, str]:
     """Count the rows of each variant by spans of time; and write the first and the last time."""
     spans = [_span(output) for output in saved]
-    known = [span for span in spans if span is not None]
-    if not known:
+    present = [span for span in spans if span is not None]
+    if not present:
         return [], "", ""
-    whole = _TimeRange(min(s.first for s in known), max(s.last for s in known))
+    whole = _TimeRange(min(s.first for s in present), max(s.last for s in present))
     # In Python's integers: times may lie further apart than int64 counts.
     edges = [whole.first + (whole.last - whole.first) * i // BUCKETS for i in range(1, BUCKETS)]
     lines = [
@@ -97,8 +97,10 @@ def _over_time(
 
 
 def _span(output: SavedOutput) -> _TimeRange | None:
-    found = [(int(vs.min()), int(vs.max())) for vs in _starts(output)]
-    return _TimeRange(min(f for f, _ in found), max(last for _, last in found)) if found else None
+    ranges = [(int(vs.min()), int(vs.max())) for vs in _starts(output)]
+    return (
+        _TimeRange(min(f for f, _ in ranges), max(last for _, last in ranges)) if ranges else None
+    )
 
 
 def _counted(output: SavedOutput, edges: Int64s) -> list[int]:

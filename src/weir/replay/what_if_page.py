@@ -46,12 +46,12 @@ class EmittedCharts:
 def what_if_page(report: ReplayReport, charts: Sequence[EmittedCharts]) -> str:
     """Write the page."""
     title = f"What if: {report.app}"
-    told = (
+    summary = (
         f"{counted(report.events, 'event')} in {counted(report.batches, 'batch', 'batches')}, "
         f"{counted(len(report.variants), 'variant')}. Differences are against the first variant, "
         f"{report.variants[0].label}."
     )
-    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(told)}</p>", _table(report)]
+    body = [f"<h1>{escape(title)}</h1>", f"<p>{escape(summary)}</p>", _table(report)]
     for chart in charts:
         body.append(f"<h2>{escape(chart.name)}</h2>")
         body.append(_bars(chart))

@@ -51,15 +51,20 @@ def run_engine(plan: EnginePlan, partitions: Partitions) -> EngineResult:
     batches: list[list[Batch]] = [[] for _ in nodes]
     program = program_of([Output(str(n), node, "") for n, node in enumerate(nodes)])
     try:
-        LocalRun(program, partitions, [kept_in(came) for came in batches]).run()
+        LocalRun(program, partitions, [kept_in(received) for received in batches]).run()
     except WeirError as error:
         return EngineResult(failed=error)
     emitted = dict(zip(plan.emitted, batches, strict=False))
-    rows = {name: [row for b in came for row in engine_rows(b)] for name, came in emitted.items()}
+    rows = {
+        name: [row for b in received for row in engine_rows(b)]
+        for name, received in emitted.items()
+    }
     if plan.states is None:
         return EngineResult(rows)
     kept = zip(plan.states.items(), batches[len(plan.emitted) :], strict=True)
-    return EngineResult(rows, {name: saved_cells(node, came) for (name, node), came in kept})
+    return EngineResult(
+        rows, {name: saved_cells(node, received) for (name, node), received in kept}
+    )
 
 
 def engine_rows(

@@ -73,14 +73,14 @@ class LoopRows:
         """Find the event and the line of the first row that the loop alone has."""
         if not only.rows:
             return None, None
-        wanted = only.rows[0]
-        time = _ticks(wanted["vs"])
+        expected = only.rows[0]
+        time = _ticks(expected["vs"])
         for batch, lines in self._batches():
             at = np.flatnonzero(batch.vs == time)
             record = mine.form.record(batch.take(at))
             columns = zip(*(json_values(column) for column in record.columns), strict=True)
             for row, values in zip(at.tolist(), columns, strict=True):
-                if dict(zip(record.schema.names, values, strict=True)) == wanted:
+                if dict(zip(record.schema.names, values, strict=True)) == expected:
                     return lines[row]
         return None, None
 

@@ -87,17 +87,17 @@ class TouchedCells:
     """`TouchedCells` restore what the loop touches of saved states, and keep note of it."""
 
     tables: Mapping[str, SavedTable]
-    _found: dict[str, list[pa.Table]] = field(default_factory=dict)
+    _rows: dict[str, list[pa.Table]] = field(default_factory=dict)
 
     def restoring(self, cells: SerialCells) -> SerialCells:
         """Let cells begin with what was saved."""
-        self._found = {name: [table.rows.slice(0, 0)] for name, table in self.tables.items()}
+        self._rows = {name: [table.rows.slice(0, 0)] for name, table in self.tables.items()}
 
         def on_first(name: str, parts: tuple[object, ...]) -> None:
             if name in self.tables:
                 table = self.tables[name]
                 rows = table.of_key(parts)
-                self._found[name].append(rows)
+                self._rows[name].append(rows)
                 restore(cells, name, saved_rows(rows), saved_functions(table.saved))
 
         if self.tables:
@@ -108,7 +108,7 @@ class TouchedCells:
     def partitions(self) -> Partitions:
         """What an engine reads that begins with the cells that were touched."""
         partitions: dict[str, Sequence[SourcePartition]] = {}
-        for name, parts in self._found.items():
+        for name, parts in self._rows.items():
             rows = pa.concat_tables(parts)
             partitions[self.tables[name].source.name] = [TableRows(name, rows.sort_by("vs"))]
         return partitions

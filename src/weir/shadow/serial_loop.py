@@ -103,7 +103,7 @@ class SerialLoop:
     _rows: list[LoopRow] = field(default_factory=list)
     _event: LogEvent = field(init=False)
     _handler: str = ""
-    _made: dict[str, Callable[[tuple[object, ...]], object]] = field(init=False)
+    _event_classes: dict[str, Callable[[tuple[object, ...]], object]] = field(init=False)
     _params: tuple[ParamPlace, ...] = field(init=False)
     _refused: Exception | None = None
 
@@ -111,7 +111,9 @@ class SerialLoop:
         self.cells = SerialCells(self.of.states)
         self._params = param_places(self.of.app)
         types = self.of.app.event_types.values()
-        self._made = {t.name: event_class(t.name, [n for n, _ in t.columns]) for t in types}
+        self._event_classes = {
+            t.name: event_class(t.name, [n for n, _ in t.columns]) for t in types
+        }
 
     def take(self, event: LogEvent) -> list[LoopRow]:
         """Run the handlers of an event; return the rows that they emit, in order."""
@@ -121,7 +123,7 @@ class SerialLoop:
                 self._handler, function = name, self.of.app.handlers[name].function
                 values = (copied(value) for value in event.values)
                 try:
-                    function(self._made[event.type]((event.vs, event.ve, *values)))
+                    function(self._event_classes[event.type]((event.vs, event.ve, *values)))
                     if self._refused is not None:
                         raise self._refused
                 except KeyboardInterrupt:

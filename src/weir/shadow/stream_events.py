@@ -68,12 +68,12 @@ def stream_events(rows: Mapping[str, Node], sources: Partitions) -> StreamEvents
     outputs = [Output(name, Number(node), "") for name, node in rows.items()]
     program = program_of(outputs)
     batches: list[list[Batch]] = [[] for _ in outputs]
-    LocalRun(program, sources, [kept_in(came) for came in batches]).run()
+    LocalRun(program, sources, [kept_in(received) for received in batches]).run()
     try:
         events = [
             LogEvent(name, vs, ve, values)
-            for name, came in zip(rows, batches, strict=True)
-            for batch in came
+            for name, received in zip(rows, batches, strict=True)
+            for batch in received
             for vs, ve, values in engine_rows(batch, python_values)
         ]
     except RowFailure as failure:

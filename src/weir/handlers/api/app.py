@@ -132,12 +132,18 @@ class App(EmittingApp):
         }  # fmt: skip
         index = len(self.event_types)
         if isinstance(columns, Stream):
-            given = [option for option, value in said.items() if value is not None]
-            if given or delay != 0 or late != "fail" or bad != "fail" or max_record != MAX_RECORD:
+            log_options = [option for option, value in said.items() if value is not None]
+            if (
+                log_options
+                or delay != 0
+                or late != "fail"
+                or bad != "fail"
+                or max_record != MAX_RECORD
+            ):
                 hint = "leave them out: the stream's rows have their lifetimes"
-                what = ", ".join(f"`{g}`" for g in given) or "options of a log"
+                what = ", ".join(f"`{g}`" for g in log_options) or "options of a log"
                 raise PlanError(f"the events of `{name}` are a stream's, with {what}", hint=hint)
-            found = EventType(self, name, columns, index)
+            event_type = EventType(self, name, columns, index)
         else:
             declared = parse_columns(columns, f"the event type `{name}`")
             if vs is None and "vs" not in declared:
@@ -149,9 +155,9 @@ class App(EmittingApp):
                 max_record=max_record, unit=unit, index=index,
             )  # fmt: skip
             assert isinstance(read.node, Source)
-            found = EventType(self, name, read, index, path, read.node.options)
-        self.event_types[name] = found
-        return found
+            event_type = EventType(self, name, read, index, path, read.node.options)
+        self.event_types[name] = event_type
+        return event_type
 
     # --- what is kept ---------------------------------------------------------------------
 
@@ -286,9 +292,9 @@ class App(EmittingApp):
 
     def check_serial(self) -> None:
         """Raise PlanError if a function was given to `serial` that is no handler of this app."""
-        known = [handler.function for handler in self.handlers.values()]
+        functions = [handler.function for handler in self.handlers.values()]
         for function in (f for group in self._serial for f in group):
-            if function not in known:
+            if function not in functions:
                 hint = "a handler has @app.on(…)"
                 name = getattr(function, "__name__", repr(function))
                 raise PlanError(f"app.serial has `{name}`, which is no handler", hint=hint)
@@ -322,9 +328,9 @@ class App(EmittingApp):
 
     def emitted(self, name: str, *, params: Mapping[str, object] | None = None) -> Stream:
         """Return what is emitted under a name as a stream, which queries and outputs go on with."""
-        found = provided("app_emitted")(self, name, params=params or {})
-        assert isinstance(found, Stream)
-        return found
+        stream = provided("app_emitted")(self, name, params=params or {})
+        assert isinstance(stream, Stream)
+        return stream
 
     @property
     def event_names(self) -> tuple[str, ...]:
@@ -358,10 +364,10 @@ class App(EmittingApp):
         """Return the app as a program for any runner, which writes what is emitted to files in
         `out`. `logs` has the paths of logs by event type. Without `out` it is a program to be
         looked at, and no log need be known."""
-        made = provided("app_program")(
+        program = provided("app_program")(
             self, logs=logs, out=out, format=format, params=params, vectorise=vectorise
         )
-        return cast("Program", made)
+        return cast("Program", program)
 
     def replay(
         self,

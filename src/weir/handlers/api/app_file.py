@@ -50,14 +50,14 @@ def arrived_app(imported: ImportedFrom, name: str) -> App:
 
 def _apps(imported: ImportedFrom) -> dict[str, App]:
     """Return the apps that a file made, by their names; they travel with the file from now on."""
-    found: dict[str, App] = {}
+    apps: dict[str, App] = {}
     for thing in imported.things():
         if issubclass(type(thing), App):
             assert isinstance(thing, App)
-            if found.setdefault(thing.name, thing) is not thing:
+            if apps.setdefault(thing.name, thing) is not thing:
                 raise PlanError(f"'{imported.path}' has two apps called `{thing.name}`")
             thing.imported = imported
-    return found
+    return apps
 
 
 def _chosen(apps: dict[str, App], name: str | None, file: Path) -> App:
@@ -78,5 +78,5 @@ def _failed(error: BaseException, file: Path) -> PlanError:
         lines.append(error.lineno)
     where = f", line {lines[-1]}" if lines else ""
     # Weir's own errors say enough; of others the kind is a part of what is said.
-    told = str(error) if isinstance(error, WeirError) else describe(error)
-    return PlanError(f"{file.name}{where}: {told}")
+    reason = str(error) if isinstance(error, WeirError) else describe(error)
+    return PlanError(f"{file.name}{where}: {reason}")

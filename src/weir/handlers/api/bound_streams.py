@@ -26,22 +26,22 @@ def with_streams(events: Mapping[str, EventType], streams: Mapping[str, Stream])
     ]
 
 
-def _fitted(event: EventType, given: Stream) -> Stream:
+def _fitted(event: EventType, stream: Stream) -> Stream:
     """Return the columns that events have, of a stream that may have more."""
-    found = dict(given.schema.columns)
-    what = f"the stream `{given.name}`" if given.name else "the stream"
-    for name, wanted in event.columns:
-        if name not in found:
-            columns = ", ".join(found) or "none"
+    types = dict(stream.schema.columns)
+    what = f"the stream `{stream.name}`" if stream.name else "the stream"
+    for name, dtype in event.columns:
+        if name not in types:
+            columns = ", ".join(types) or "none"
             raise PlanError(
                 f"{what} has no column `{name}`, which events of `{event.name}` have",
                 hint=f"its columns are {columns}",
             )
-        if found[name] != wanted:
+        if types[name] != dtype:
             raise PlanError(
-                f"the column `{name}` of events of `{event.name}` is {type_name(wanted)}, and that "
-                f"of {what} is {type_name(found[name])}",
-                hint=f"CAST({name} AS {type_name(wanted)})",
+                f"the column `{name}` of events of `{event.name}` is {type_name(dtype)}, and that "
+                f"of {what} is {type_name(types[name])}",
+                hint=f"CAST({name} AS {type_name(dtype)})",
             )
     names = [name for name, _ in event.columns]
-    return given if names == list(found) else given.select(*names)
+    return stream if names == list(types) else stream.select(*names)

@@ -188,5 +188,5 @@ def _reduced(
 
 
 def _of_app(app: App, kind: str, name: str) -> object:
-    found: object = getattr(app, kind)[name]
-    return found
+    declaration: object = getattr(app, kind)[name]
+    return declaration

@@ -31,8 +31,8 @@ _LONGEST_NAME = 100  # with what stands around it, a file can be called so
 
 def check_app_name(what: str, name: object) -> str:
     """Return a name that files, columns and Python can all have; raise PlanError for another."""
-    if told := misnamed(what, name):
-        raise PlanError(told, hint="as in 'spam_2'")
+    if problem := misnamed(what, name):
+        raise PlanError(problem, hint="as in 'spam_2'")
     return str(name)
 
 
@@ -56,16 +56,16 @@ def parse_columns(columns: object, where: str) -> dict[str, pa.DataType]:
     if not isinstance(columns, str):
         hint = "as in 'id BIGINT, ip STRING' or {'id': 'BIGINT', 'ip': 'STRING'}"
         raise PlanError(f"no columns of {where}: {columns!r}", hint=hint)
-    found: dict[str, pa.DataType] = {}
+    types: dict[str, pa.DataType] = {}
     for part in _split(columns):
         name, _, written = part.strip().partition(" ")
         if not written.strip():
             hint = "write name and type, as in 'id BIGINT, ip STRING'"
             raise PlanError(f"a column of {where} has no type: {part.strip()!r}", hint=hint)
-        if name in found:
+        if name in types:
             raise PlanError(f"{where} has two columns called `{name}`")
-        found[name] = parse_type(written)
-    return found
+        types[name] = parse_type(written)
+    return types
 
 
 def parse_keys(keys: KeyTypes) -> tuple[pa.DataType, ...]:

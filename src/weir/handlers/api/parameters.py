@@ -90,7 +90,7 @@ def check_default(name: str, default: object) -> ParamValue:
     )
 
 
-def param_value(param: AppParam, given: object) -> ParamValue:
+def param_value(param: AppParam, value: object) -> ParamValue:
     """Return the value that a run gives to a parameter, as text or as a value of its type.
 
     >>> param_value(AppParam(None, "n", 1), "12"), param_value(AppParam(None, "x", 0.5), 1)
@@ -98,21 +98,21 @@ def param_value(param: AppParam, given: object) -> ParamValue:
     """
     default = param._weir_default
     kind = type(default)
-    if type(given) is kind:
-        assert isinstance(given, ParamValue)
-        return _checked(param._weir_name, given)
-    if kind is float and type(given) is int:
-        return float(given)
-    if not isinstance(given, str):
-        raise _misfit(param, given)
+    if type(value) is kind:
+        assert isinstance(value, ParamValue)
+        return _checked(param._weir_name, value)
+    if kind is float and type(value) is int:
+        return float(value)
+    if not isinstance(value, str):
+        raise _misfit(param, value)
     if kind is bool:
-        if given.lower() not in _WORDS:
-            raise _misfit(param, given)
-        return _WORDS[given.lower()]
+        if value.lower() not in _WORDS:
+            raise _misfit(param, value)
+        return _WORDS[value.lower()]
     try:
-        return kind(given)
+        return kind(value)
     except ValueError:
-        raise _misfit(param, given) from None
+        raise _misfit(param, value) from None
 
 
 def _checked(name: str, value: ParamValue) -> ParamValue:
@@ -126,11 +126,11 @@ def _checked(name: str, value: ParamValue) -> ParamValue:
     return value
 
 
-def _misfit(param: AppParam, given: object) -> PlanError:
+def _misfit(param: AppParam, value: object) -> PlanError:
     kind = {bool: "true or false", int: "an integer", float: "a number", str: "a str"}
     return PlanError(
         f"the parameter `{param._weir_name}` is {kind[type(param._weir_default)]} "
-        f"(by default {param._weir_default!r}), not {given!r}"
+        f"(by default {param._weir_default!r}), not {value!r}"
     )
 
 

@@ -55,19 +55,19 @@ __all__ = ["Scope", "column_of", "row_function", "truth_of", "type_of", "why_row
 def column_of(
     tree: Tree,
     scope: Scope,
-    wanted: pa.DataType | None = None,
+    target: pa.DataType | None = None,
     guard: Tree | None = None,
     name: str = "",
 ) -> Expr:
-    """Return the value as a column of type `wanted`, or of its own; NULL where the guard is not
+    """Return the value as a column of type `target`, or of its own; NULL where the guard is not
     true.
 
     `name` is what messages call the value, as "the field `score` of spam".
     """
     if isinstance(tree, Op) and tree.name == "tried":
-        value = column_of(tree.args[0], scope, wanted)
+        value = column_of(tree.args[0], scope, target)
         return Call("py_tried", (value,), type=value.type)
-    dtype = _column_type(tree, scope, wanted, name)
+    dtype = _column_type(tree, scope, target, name)
     tree = lowered(tree, scope)
     if guard is None:
         return _value(tree, scope, dtype)
@@ -119,14 +119,14 @@ def row_function(
     under = None if guard is None else lowered(guard, scope)
     shapes = tuple(_shape(t, scope, dtype) for t, dtype in zip(low, types, strict=True))
     names = tuple(f"v{i}" for i in range(len(low)))
-    made = Op("dict", tuple(part for pair in zip(map(Const, names), (
+    struct = Op("dict", tuple(part for pair in zip(map(Const, names), (
         t if s is None else Python(s, (t,), line=t.line) for t, s in zip(low, shapes, strict=True)
     ), strict=True) for part in pair))  # fmt: skip
-    taken = tuple(
+    members = tuple(
         Call("field", (Column("rows", type=whole), literal(n, 0)), type=dtype)
         for n, dtype in zip(names, types, strict=True)
     )
-    return _rows((made,), scope, whole, under), taken
+    return _rows((struct,), scope, whole, under), members
 
 
 def lowered(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> Tree:
@@ -162,25 +162,25 @@ def lowered(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> Tree:
 # --- types ---------------------------------------------------------------------------------
 
 
-def _column_type(tree: Tree, scope: Scope, wanted: pa.DataType | None, name: str) -> pa.DataType:
-    found = type_of(tree, scope)
+def _column_type(tree: Tree, scope: Scope, target: pa.DataType | None, name: str) -> pa.DataType:
+    own_type = type_of(tree, scope)
     what = name or f"the value {words(tree)}"
     where = at(scope, first_line(tree))
-    if wanted is None:
-        if found is None:
+    if target is None:
+        if own_type is None:
             raise PlanError(
                 f"{where}: the type of {what} is not known",
                 hint="declare it, as in app.emits('spam', 'score DOUBLE'), or annotate the result "
                 "of the function that gives it",
             )
-        return found
-    known = static_type(tree, scope)
-    if known is not None and not _fits(known, wanted):
+        return own_type
+    static = static_type(tree, scope)
+    if static is not None and not _fits(static, target):
         raise PlanError(
-            f"{where}: {what} is {type_name(known)}, and {type_name(wanted)} is wanted",
+            f"{where}: {what} is {type_name(static)}, and {type_name(target)} is wanted",
             hint="declare the type that it has, or convert the value",
         )
-    return wanted
+    return target
 
 
 def _fits(source: pa.DataType, target: pa.DataType) -> bool:
@@ -204,8 +204,8 @@ def _whole(value: object) -> object:
 
 
 def _shape(tree: Tree, scope: Scope, dtype: pa.DataType) -> Callable[[object], object] | None:
-    found = static_type(tree, scope)
-    if dtype in (BIGINT, INT, DOUBLE) and (found is None or found == BOOLEAN):
+    own_type = static_type(tree, scope)
+    if dtype in (BIGINT, INT, DOUBLE) and (own_type is None or own_type == BOOLEAN):
         return _whole
     return None
 
@@ -219,11 +219,11 @@ def _value(tree: Tree, scope: Scope, dtype: pa.DataType) -> Expr:
         return leaf_column(tree, scope)
     if scope.vectorise or isinstance(tree, Const):
         try:
-            found = converted(Vectors(scope).vector(tree), dtype, tree)
+            vector = converted(Vectors(scope).vector(tree), dtype, tree)
         except NotAColumn:
             pass
         else:
-            return _or_rows(found, _rows((tree,), scope, dtype))
+            return _or_rows(vector, _rows((tree,), scope, dtype))
     match tree:
         case Op(name="if", args=(test, then, otherwise)) if scope.vectorise:
             values = (_value(t, scope, dtype) for t in (then, otherwise))
@@ -254,11 +254,11 @@ def _truth(tree: Tree, scope: Scope) -> Expr:
     if not scope.vectorise:
         return _rows((asked,), scope, BOOLEAN)
     try:
-        found = Vectors(scope).truth(tree)
+        vector = Vectors(scope).truth(tree)
     except NotAColumn:
         pass
     else:
-        return _or_rows(found, _rows((asked,), scope, BOOLEAN))
+        return _or_rows(vector, _rows((asked,), scope, BOOLEAN))
     match tree:
         case Op(name="not", args=(arg,)):
             return negated(_truth(arg, scope))
@@ -291,14 +291,14 @@ def _grouped(name: str, args: tuple[Tree, ...], scope: Scope) -> Expr:
     return parts[0] if len(parts) == 1 else Call(name, tuple(parts), type=BOOLEAN)
 
 
-def _or_rows(found: Expr, rows: Expr) -> Expr:
-    if isinstance(found, Column | Literal):
-        return found
-    if isinstance(found, Cast) and isinstance(found.arg, Column) and found.type == BIGINT:
-        return found  # INT, BOOLEAN and times always fit
-    if not is_small(found):
+def _or_rows(vector: Expr, rows: Expr) -> Expr:
+    if isinstance(vector, Column | Literal):
+        return vector
+    if isinstance(vector, Cast) and isinstance(vector.arg, Column) and vector.type == BIGINT:
+        return vector  # INT, BOOLEAN and times always fit
+    if not is_small(vector):
         return rows
-    return Call("py_rows", (found, rows), type=found.type)
+    return Call("py_rows", (vector, rows), type=vector.type)
 
 
 def _rows(

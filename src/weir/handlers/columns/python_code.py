@@ -39,38 +39,38 @@ class TreeFunction(MadeFunction):
     shapes: tuple[Callable[[object], object] | None, ...] = ()
 
     def make(self) -> Callable[..., object]:
-        return _made(self)[0]
+        return _compiled(self)[0]
 
     def make_loop(self) -> RowLoop:
-        return _made(self)[1]
+        return _compiled(self)[1]
 
     def identity(self) -> tuple[object, ...]:
         guard = () if self.guard is None else (self.guard,)
         roots = *guard, *self.trees
         # What a parameter stands for is said where the function is called.
         numbers = {tree: number for number, tree in enumerate(self.parameters)}
-        told: list[tuple[object, ...]] = []
-        for part in bottom_up(*roots, given=self.parameters):
+        nodes: list[tuple[object, ...]] = []
+        for part in bottom_up(*roots, bound=self.parameters):
             if part not in numbers:
-                numbers[part] = len(self.parameters) + len(told)
+                numbers[part] = len(self.parameters) + len(nodes)
                 below = tuple(numbers[child] for child in children(part))
-                told.append((type(part).__name__, part.own(), below))
+                nodes.append((type(part).__name__, part.own(), below))
         ends = tuple(numbers[root] for root in roots)
-        return tuple(told), ends, len(self.parameters), len(guard), self.shapes
+        return tuple(nodes), ends, len(self.parameters), len(guard), self.shapes
 
 
 @lru_cache(maxsize=4096)
-def _made(function: TreeFunction) -> tuple[Callable[..., object], RowLoop]:
-    known: dict[str, object] = {}
+def _compiled(function: TreeFunction) -> tuple[Callable[..., object], RowLoop]:
+    namespace: dict[str, object] = {}
     # Each is written anew, with the same names for the same constants.
     for text, define in ((_Text(function), _Text.function), (_Text(function), _Text.loop)):
         module = ast.Module([define(text)], [])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # `x is 1` is the user's to know
             code = compile(module, function.file, "exec")
-        known |= text.writer.constants
-        exec(code, known)
-    plain, loop = known["row"], known["rows"]
+        namespace |= text.writer.constants
+        exec(code, namespace)
+    plain, loop = namespace["row"], namespace["rows"]
     assert isinstance(plain, FunctionType) and isinstance(loop, FunctionType)
     plain.__name__ = plain.__qualname__ = function.name
     return plain, loop
@@ -102,9 +102,9 @@ class _Text:
     ) -> ast.FunctionDef:
         line = min(filter(None, map(first_line, self._function.trees)), default=1)
         arguments = ast.arguments([], [ast.arg(p) for p in parameters], None, [], [], None, [])
-        made = ast.FunctionDef(name, arguments, body, [], lineno=line)
-        locate(made, line)
-        return made
+        definition = ast.FunctionDef(name, arguments, body, [], lineno=line)
+        locate(definition, line)
+        return definition
 
     def _result(self) -> tuple[list[ast.stmt], ast.expr]:
         """Return the statements that compute what is shared, and the result."""
@@ -129,12 +129,12 @@ class _Text:
 
 
 def _statements(assigned: Sequence[ast.NamedExpr]) -> list[ast.stmt]:
-    made: list[ast.stmt] = []
+    statements: list[ast.stmt] = []
     for part in assigned:
         statement = ast.Assign([part.target], part.value)
         statement.lineno = part.value.lineno
-        made.append(statement)
-    return made
+        statements.append(statement)
+    return statements
 
 
 def folded(tree: Op) -> Op | Const:

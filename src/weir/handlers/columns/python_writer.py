@@ -53,9 +53,9 @@ class Sharing:
     an int.
     """
 
-    def __init__(self, roots: Sequence[Tree], given: Container[Tree]) -> None:
-        order = list(dict.fromkeys(bottom_up(*roots, given=given)))
-        below = {tree: () if tree in given else children(tree) for tree in order}
+    def __init__(self, roots: Sequence[Tree], parameters: Container[Tree]) -> None:
+        order = list(dict.fromkeys(bottom_up(*roots, bound=parameters)))
+        below = {tree: () if tree in parameters else children(tree) for tree in order}
         needed = Counter(chain(roots, *below.values()))
         depths: dict[Tree, int] = {}
         shared = []
@@ -70,18 +70,18 @@ class Sharing:
             self._certain[tree] = self._always(tree, [self._certain[c] for c in below[tree]])
 
     def _always(self, tree: Tree, below: list[int]) -> int:
-        found = self._bits.get(tree, 0)
+        certain = self._bits.get(tree, 0)
         match tree:
             case _ if not below:
                 pass
             case Op(name="and" | "or"):
-                found |= below[0]
+                certain |= below[0]
             case Op(name="if"):
-                found |= below[0] | below[1] & below[2]
+                certain |= below[0] | below[1] & below[2]
             case _:
                 for bits in below:
-                    found |= bits
-        return found
+                    certain |= bits
+        return certain
 
     def certain(self, tree: Tree) -> int:
         """Return the shared parts that are computed wherever the value is."""
@@ -104,22 +104,22 @@ class Writer:
         self._named: dict[Const, str] = {}
         self._sharing = Sharing(roots, names)
         self._bound: dict[Tree, str] = {}
-        self._known = 0
+        self._assigned = 0
         self._count = 0
 
     def assigned(self, trees: Sequence[Tree]) -> list[ast.NamedExpr]:
         """Write what these values need and share; from here on it has names."""
-        wanted = 0
+        needed = 0
         for tree in trees:
-            wanted |= self._sharing.certain(tree)
-        made = []
-        for part, bit in self._sharing.listed(wanted & ~self._known):
+            needed |= self._sharing.certain(tree)
+        assignments = []
+        for part, bit in self._sharing.listed(needed & ~self._assigned):
             value = self._located(part)
             self._count += 1
             self._bound[part] = f"t{self._count}"
-            self._known |= bit
-            made.append(ast.NamedExpr(ast.Name(self._bound[part], _STORE), value))
-        return made
+            self._assigned |= bit
+            assignments.append(ast.NamedExpr(ast.Name(self._bound[part], _STORE), value))
+        return assignments
 
     def expr(self, tree: Tree) -> ast.expr:
         """Write a value, all of whose shared parts are bound or not needed in any case."""
@@ -129,10 +129,10 @@ class Writer:
 
     def branch(self, write: Callable[[], ast.expr], *trees: Tree) -> ast.expr:
         """Write what not every row reaches: what it computes is not known behind it."""
-        bound, known = dict(self._bound), self._known
-        made = _behind(self.assigned(trees), write())
-        self._bound, self._known = bound, known
-        return made
+        bound, assigned = dict(self._bound), self._assigned
+        written = _after(self.assigned(trees), write())
+        self._bound, self._assigned = bound, assigned
+        return written
 
     def constant(self, const: Const) -> ast.expr:
         value = const.value
@@ -149,9 +149,9 @@ class Writer:
         return self.branch(lambda: self.expr(tree), tree)
 
     def _located(self, tree: Tree) -> ast.expr:
-        made = self._fresh(tree)
-        made.lineno = tree.line or first_line(tree) or 1
-        return made
+        expr = self._fresh(tree)
+        expr.lineno = tree.line or first_line(tree) or 1
+        return expr
 
     def _fresh(self, tree: Tree) -> ast.expr:
         if tree in self._names:
@@ -170,9 +170,9 @@ class Writer:
                 called = self.constant(Const(plain))
             case _:
                 raise AssertionError(f"no parameter for {tree}")
-        given = [self.expr(a) for a in args]
+        arguments = [self.expr(a) for a in args]
         named = [ast.keyword(name, self.expr(value)) for name, value in keywords]
-        return ast.Call(called, given, named)
+        return ast.Call(called, arguments, named)
 
     def _operation(self, tree: Op) -> ast.expr:
         name, args = tree.name, tree.args
@@ -202,18 +202,18 @@ class Writer:
 
     def _chosen(self, tree: Op) -> ast.expr:
         """Write `if`s in the last branches of each other in a loop: there may be hundreds."""
-        bound, known = dict(self._bound), self._known
+        bound, assigned = dict(self._bound), self._assigned
         steps: list[tuple[Op, ast.expr, ast.expr, list[ast.NamedExpr]]] = []
         last: Tree = tree
         while isinstance(last, Op) and last.name == "if" and last not in self._bound:
             test, then = self.expr(last.args[0]), self._maybe(last.args[1])
             steps.append((last, test, then, self.assigned(last.args[2:])))
             last = last.args[2]
-        made = self.expr(last)
+        written = self.expr(last)
         for part, test, then, before in reversed(steps):
-            made = ast.IfExp(test, then, _behind(before, made), lineno=part.line or 1)
-        self._bound, self._known = bound, known
-        return made
+            written = ast.IfExp(test, then, _after(before, written), lineno=part.line or 1)
+        self._bound, self._assigned = bound, assigned
+        return written
 
     def _collected(self, name: str, parts: list[ast.expr]) -> ast.expr:
         match name:
@@ -247,7 +247,7 @@ class Writer:
         return ast.Call(self.constant(Const(format)), [value, spec], [])
 
 
-def _behind(before: Sequence[ast.expr], value: ast.expr) -> ast.expr:
+def _after(before: Sequence[ast.expr], value: ast.expr) -> ast.expr:
     """Write an expression that computes others first."""
     if not before:
         return value

@@ -42,10 +42,10 @@ def method(tree: Method, to: Vectors) -> Expr:
     value = to.vector(tree.of)
     if value.type != STRING or tree.keywords:
         raise NotAColumn(tree.line, f"`.{name}(…)` is Python's")
-    given = [a.value if isinstance(a, Const) else None for a in tree.args]
-    if name in _WITHOUT_ARGUMENTS and not given:
+    constants = [a.value if isinstance(a, Const) else None for a in tree.args]
+    if name in _WITHOUT_ARGUMENTS and not constants:
         return Call(f"py_{name}", (value,), type=_WITHOUT_ARGUMENTS[name])
-    match name, given:
+    match name, constants:
         case (("strip" | "lstrip" | "rstrip"), []):
             return Call(f"py_{name}", (value,), type=STRING)
         case (("strip" | "lstrip" | "rstrip"), [str() as characters]):
@@ -75,8 +75,8 @@ def called(tree: Python, to: Vectors) -> Expr:
     """Translate a call of a function."""
     function, args = tree.function, tree.args
     if is_vectorised_call(tree) and isinstance(function, ScalarFunction):
-        given = zip(args, function.args, strict=True)
-        columns = tuple(converted(to.vector(a), dtype, a) for a, dtype in given)
+        typed_args = zip(args, function.args, strict=True)
+        columns = tuple(converted(to.vector(a), dtype, a) for a, dtype in typed_args)
         return UserCall(function, columns, type=function.result)
     if isinstance(function, MadeFunction):
         raise NotAColumn(tree.line, "a comprehension is computed row by row")
@@ -192,16 +192,16 @@ def match_test(tree: Tree, to: Vectors) -> Expr | None:
     if value.type != STRING:
         raise NotAColumn(tree.line, "a pattern is looked for in a str")
     source, flags = pattern.pattern, pattern.flags
-    known = (Literal(written, type=STRING), Literal(source, type=STRING))
+    literals = (Literal(written, type=STRING), Literal(source, type=STRING))
     how = (Literal(flags, type=BIGINT), Literal(name, type=STRING), Literal(needle, type=STRING))
-    return Call("py_matches", (value, *known, *how), type=BOOLEAN)
+    return Call("py_matches", (value, *literals, *how), type=BOOLEAN)
 
 
 def _flags(rest: list[Tree], keywords: tuple[tuple[str, Tree], ...]) -> int | None:
-    given = [*rest, *(value for name, value in keywords if name == "flags")]
-    if len(given) != len(rest) + len(keywords) or len(given) > 1:
+    values = [*rest, *(value for name, value in keywords if name == "flags")]
+    if len(values) != len(rest) + len(keywords) or len(values) > 1:
         return None
-    if not given:
+    if not values:
         return 0
-    flags = given[0].value if isinstance(given[0], Const) else None
+    flags = values[0].value if isinstance(values[0], Const) else None
     return int(flags) if isinstance(flags, int) else None

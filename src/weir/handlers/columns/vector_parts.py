@@ -176,17 +176,17 @@ def _in_order(value: object) -> list[object]:
 
 def is_small(expr: Expr) -> bool:
     """Tell whether an expression, written out, is small enough for a plan."""
-    known: dict[int, tuple[int, int]] = {}
+    measured: dict[int, tuple[int, int]] = {}
     stack = [expr]
     while stack:
         part = stack[-1]
-        missing = [child for child in part.children if id(child) not in known]
+        missing = [child for child in part.children if id(child) not in measured]
         if missing:
             stack += missing
             continue
         stack.pop()
-        below = [known[id(child)] for child in part.children]
+        below = [measured[id(child)] for child in part.children]
         size = 1 + sum(size for size, _ in below)
-        known[id(part)] = size, 1 + max((depth for _, depth in below), default=0)
-    size, depth = known[id(expr)]
+        measured[id(part)] = size, 1 + max((depth for _, depth in below), default=0)
+    size, depth = measured[id(expr)]
     return size <= _MOST_NODES and depth <= MOST_PARTS // 2

@@ -60,10 +60,10 @@ class Vectors:
 
     def static(self, tree: Tree) -> pa.DataType:
         """Return the one type of a value; NotAColumn where it is not known."""
-        found = static_type(tree, self.scope)
-        if found is None:
+        dtype = static_type(tree, self.scope)
+        if dtype is None:
             raise NotAColumn(first_line(tree), f"the type of {words(tree)} is not known")
-        return found
+        return dtype
 
     def vector(self, tree: Tree) -> Expr:
         """Return the value as a column expression, of its static type (INT as BIGINT)."""
@@ -94,10 +94,10 @@ class Vectors:
             except NotAColumn as reason:
                 return reason
 
-        found = remembered(self.scope, what, tree, tried)
-        if isinstance(found, NotAColumn):
-            raise NotAColumn(found.line, found.why)
-        return found
+        result = remembered(self.scope, what, tree, tried)
+        if isinstance(result, NotAColumn):
+            raise NotAColumn(result.line, result.why)
+        return result
 
     def _vector(self, tree: Tree) -> Expr:
         if is_leaf(tree):
@@ -128,9 +128,9 @@ class Vectors:
                 return Literal(bool(value), type=BOOLEAN)
             case Python(function=function, args=(arg,), keywords=()) if function is bool:
                 return self.truth(arg)
-        found = match_test(tree, self)
-        if found is not None:
-            return found
+        is_match = match_test(tree, self)
+        if is_match is not None:
+            return is_match
         value = self.vector(tree)
         if value.type == BOOLEAN and never_null(value):
             return value
@@ -260,11 +260,11 @@ class Vectors:
                                               or right.value is False)):  # fmt: skip
             raise NotAColumn(tree.line, "`is` is done by Python, but for None, True and False")
         if right.value is None:
-            found = match_test(left, self)
+            is_match = match_test(left, self)
             test = (
                 Call("is_null", (self.vector(left),), type=BOOLEAN)
-                if found is None
-                else negated(found)
+                if is_match is None
+                else negated(is_match)
             )
         elif self.static(left) == BOOLEAN:
             test = Call("py_eq", (self.vector(left), literal(right.value, 0)), type=BOOLEAN)
@@ -360,8 +360,8 @@ class Vectors:
         for member in value.type:
             if member.name == name:
                 args = (value, Literal(name, type=STRING))
-                found: Expr = Call("py_field", args, type=member.type)
-                return Cast(found, type=BIGINT) if member.type == INT else found
+                field_value: Expr = Call("py_field", args, type=member.type)
+                return Cast(field_value, type=BIGINT) if member.type == INT else field_value
         raise NotAColumn(first_line(tree), f"no field `{name}` in {type_name(value.type)}")
 
     def _format(self, tree: Op) -> Expr:

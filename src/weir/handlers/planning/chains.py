@@ -50,7 +50,7 @@ class RowChain:
 
     block: int | None
     points: list[ChainPoint] = field(default_factory=list)
-    known: dict[Parts, str] = field(default_factory=dict)
+    conditions: dict[Parts, str] = field(default_factory=dict)
     """The (beginnings of) conditions that are columns of its newest rows."""
 
     def point_with(self, reads: frozenset[int]) -> int | None:
@@ -132,7 +132,7 @@ class EventChains:
         chain = self.home(access)
         assert chain is not None
         parts = conjuncts_of(access.guard)
-        return self._truth(parts, known_prefix(parts, chain.known), chain, self.scope(access))
+        return self._truth(parts, known_prefix(parts, chain.conditions), chain, self.scope(access))
 
     def known_guard(self, access: Access) -> tuple[Tree | None, Scope]:
         """Return the condition of an access as a column, if it is one, and a scope that has it."""
@@ -146,7 +146,7 @@ class EventChains:
         """Return the truth of a condition whose first parts are a column."""
         if not base:
             return truth_of(_all_of(parts), scope)
-        column = chain.known[base]
+        column = chain.conditions[base]
         if base == parts:
             return Column(column, type=BOOLEAN)
         fields = {**scope.fields, column: (column, BOOLEAN)}
@@ -189,17 +189,17 @@ class EventChains:
 
     def _all_reads(self, reads: frozenset[int]) -> frozenset[int]:
         """Return these reads, and those that reads of a loop among them wait for."""
-        found = set(reads)
-        stack = list(found)
+        all_reads = set(reads)
+        stack = list(all_reads)
         while stack:
             order = stack.pop()
             if order not in self._reads:  # it is what a unit tells
                 continue
             read = self._reads[order]
-            new = self._waits[read.order] - found if not self.is_on_main(read) else frozenset()
-            found |= new
+            new = self._waits[read.order] - all_reads if not self.is_on_main(read) else frozenset()
+            all_reads |= new
             stack += new
-        return frozenset(found)
+        return frozenset(all_reads)
 
     def _loop(self, access: Access, start: int) -> RowChain:
         block = access.block
@@ -210,7 +210,7 @@ class EventChains:
             begin = self.main.points[start]
             inside = self._ring_reads(block) & begin.answered
             rows = self._ring_elements(block, begin, inside) or self._elements(access, begin)
-            self.add_point(chain, rows, begin.answered, known=self.main.known)
+            self.add_point(chain, rows, begin.answered, conditions=self.main.conditions)
         return chain
 
     def _elements(self, access: Access, begin: ChainPoint) -> Node:
@@ -261,11 +261,13 @@ class EventChains:
         node: Node,
         answered: frozenset[int],
         *,
-        known: Mapping[Parts, str] | None = None,
+        conditions: Mapping[Parts, str] | None = None,
     ) -> None:
         """Add a point: rows on which more reads are answered; conditions become columns there."""
         names = set(schema(node).names)
-        chain.known |= {parts: name for parts, name in (known or {}).items() if name in names}
+        chain.conditions |= {
+            parts: name for parts, name in (conditions or {}).items() if name in names
+        }
         guards = {
             access.order: access
             for access in self._needed
@@ -274,13 +276,13 @@ class EventChains:
             # Reads have no effect: one whose key cannot fail is answered for every row.
             and not (isinstance(access, GetAccess) and is_plain(access.key))
         }
-        told = [(order, a.guard) for order, a in guards.items() if a.guard is not None]
-        for layer in new_conditions(told, chain.known, answered):
+        guarded = [(order, a.guard) for order, a in guards.items() if a.guard is not None]
+        for layer in new_conditions(guarded, chain.conditions, answered):
             columns = []
             for new in layer:
                 scope = self.scope(guards[int(new.column[2:].partition(".")[0])])
                 columns.append((new.column, self._truth(new.parts, new.base, chain, scope)))
-            chain.known |= {new.parts: new.column for new in layer}
+            chain.conditions |= {new.parts: new.column for new in layer}
             node = with_columns(node, columns)
         chain.points.append(ChainPoint(node, answered))
 
@@ -349,46 +351,46 @@ class KnownParts:
     base: Parts
 
 
-def known_prefix(parts: Parts, known: Mapping[Parts, str]) -> Parts:
+def known_prefix(parts: Parts, columns: Mapping[Parts, str]) -> Parts:
     """Return the longest beginning of a condition that is a column."""
     lengths = range(len(parts), 0, -1)
-    return next((parts[:n] for n in lengths if parts[:n] in known), ())
+    return next((parts[:n] for n in lengths if parts[:n] in columns), ())
 
 
 def new_conditions(
-    guards: Sequence[tuple[int, Tree]], known: Mapping[Parts, str], answered: frozenset[int]
+    guards: Sequence[tuple[int, Tree]], columns: Mapping[Parts, str], answered: frozenset[int]
 ) -> list[list[KnownParts]]:
     """Return the columns that conditions need at a point, in layers that use one another.
 
     `guards` come with the orders of their accesses, which give the names.
     """
-    told: dict[Parts, int] = {}
+    orders: dict[Parts, int] = {}
     for order, guard in guards:
         parts = conjuncts_of(guard)
         count = next(
             (n for n, part in enumerate(parts) if not reads_in((part,)) <= answered), len(parts)
         )
         if count:
-            told.setdefault(parts[:count], order)
-    wanted = dict(told)
-    for parts, order in told.items():
+            orders.setdefault(parts[:count], order)
+    needed = dict(orders)
+    for parts, order in orders.items():
         for n in range(1, len(parts)):
             # Two conditions part here: what they share is a column of its own.
-            followers = {other[n : n + 1] for other in told if other[:n] == parts[:n]}
+            followers = {other[n : n + 1] for other in orders if other[:n] == parts[:n]}
             if len(followers) > 1:
-                wanted.setdefault(parts[:n], order)
+                needed.setdefault(parts[:n], order)
     layers: list[list[KnownParts]] = []
     layer_of: dict[Parts, int] = {}
-    found: dict[Parts, str] = dict(known)
-    for parts in sorted(wanted, key=lambda p: (len(p), wanted[p])):
-        if parts in found:
+    named: dict[Parts, str] = dict(columns)
+    for parts in sorted(needed, key=lambda p: (len(p), needed[p])):
+        if parts in named:
             continue
-        base = known_prefix(parts, found)
+        base = known_prefix(parts, named)
         layer = layer_of.get(base, -1) + 1
-        order = wanted[parts]
+        order = needed[parts]
         name = f"$g{order}.{len(parts)}"
         if layer == len(layers):
             layers.append([])
         layers[layer].append(KnownParts(name, parts, base))
-        layer_of[parts], found[parts] = layer, name
+        layer_of[parts], named[parts] = layer, name
     return layers

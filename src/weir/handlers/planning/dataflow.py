@@ -125,8 +125,8 @@ def app_flow(
     try:
         return drawn(groups)
     except NeedsSerial as problem:
-        known = {one.handler: groups.get(one.handler) for one in analysed}
-        hint = _serial_hint(problem, known, drawn)
+        group_of = {one.handler: groups.get(one.handler) for one in analysed}
+        hint = _serial_hint(problem, group_of, drawn)
         raise PlanError(problem.message, hint=f"{problem.hint}{hint}") from None
 
 
@@ -378,36 +378,36 @@ def _ring(
     component: Sequence[Request],
     edges: Mapping[Request, Sequence[Request]],
     flows: Sequence[EventFlow],
-    behind: Collection[Request],
+    waiting: Collection[Request],
 ) -> Ring:
-    """Make the ring of these requests; `behind` are all that wait for them, directly or not."""
+    """Make the ring of these requests; `waiting` are all that wait for them, directly or not."""
     by_event = {flow.event: flow for flow in flows}
     inside: dict[str, list[GetAccess | MergeAccess]] = {}
     for event, order in component:
         access = by_event[event].access(order)
         assert isinstance(access, GetAccess | MergeAccess)
         inside.setdefault(event, []).append(access)
-    states = tuple(dict.fromkeys(a.state for found in inside.values() for a in found))
+    states = tuple(dict.fromkeys(a.state for accesses in inside.values() for a in accesses))
     places = []
-    for event, found in inside.items():
-        key = found[0].key
-        if any(a.key != key for a in found):
+    for event, accesses in inside.items():
+        key = accesses[0].key
+        if any(a.key != key for a in accesses):
             raise _different_keys(component, edges, by_event)
-        blocks = {a.block for a in found}
-        block = found[0].block if len(blocks) == 1 else None
+        blocks = {a.block for a in accesses}
+        block = accesses[0].block if len(blocks) == 1 else None
         with_it = [
             a
             for a in by_event[event].accesses
             if isinstance(a, GetAccess | MergeAccess)
             and (a.state in states and a.key == key and block in (None, a.block))
         ]
-        later = {order for at, order in behind if at == event}
+        later = {order for at, order in waiting if at == event}
         steps = _able_to_run(with_it, by_event[event], block, later)
-        if any(a not in steps for a in found):
-            raise _waits_in_loop(found, by_event[event])
+        if any(a not in steps for a in accesses):
+            raise _waits_in_loop(accesses, by_event[event])
         place = RingPlace(event, key, block, steps)
         if _merge_between(place, by_event[event], states) is not None:
-            first, last = found[0].order, found[-1].order
+            first, last = accesses[0].order, accesses[-1].order
             place = replace(place, steps=tuple(s for s in steps if first <= s.order <= last))
         between = _merge_between(place, by_event[event], states)
         if between is not None:
@@ -424,15 +424,17 @@ def _able_to_run(
 ) -> tuple[GetAccess | MergeAccess, ...]:
     """Return those steps that need no read but the ring's own of those that wait for the ring, nor
     of a loop, on rows of `block`."""
-    found = list(steps)
+    remaining = list(steps)
     while True:
-        own = {step.order for step in found}
-        behind = set(later) - own
-        outside = behind | {a.order for a in flow.accesses if a.block != block} - own
-        able = [a for a in found if not waits_for(a) & (behind if a.block == block else outside)]
-        if len(able) == len(found):
-            return tuple(found)
-        found = able
+        own = {step.order for step in remaining}
+        waiting = set(later) - own
+        outside = waiting | {a.order for a in flow.accesses if a.block != block} - own
+        able = [
+            a for a in remaining if not waits_for(a) & (waiting if a.block == block else outside)
+        ]
+        if len(able) == len(remaining):
+            return tuple(remaining)
+        remaining = able
 
 
 def _merge_between(place: RingPlace, flow: EventFlow, states: Sequence[str]) -> MergeAccess | None:
@@ -459,8 +461,8 @@ def _check_loops(rings: Sequence[Ring]) -> None:
     for ring in rings:
         for place in ring.places:
             inside = [s for s in place.steps if isinstance(s, GetAccess) and place.block is None]
-            found = {s.block: s for s in reversed(inside) if s.block is not None}
-            for block, read in found.items():
+            reads = {s.block: s for s in reversed(inside) if s.block is not None}
+            for block, read in reads.items():
                 other = readers.setdefault((place.event, block), read)
                 if other is not read:
                     raise NeedsSerial(
@@ -481,23 +483,23 @@ def _different_keys(
     flows: Mapping[str, EventFlow],
     between: MergeAccess | None = None,
 ) -> PlanError:
-    found = {request: flows[request[0]].access(request[1]) for request in component}
-    start = next(request for request, access in found.items() if isinstance(access, GetAccess))
-    way = [found[request] for request in way_around(start, edges)]
+    accesses = {request: flows[request[0]].access(request[1]) for request in component}
+    start = next(request for request, access in accesses.items() if isinstance(access, GetAccess))
+    way = [accesses[request] for request in way_around(start, edges)]
     parts = []
     for access in way:
         if isinstance(access, GetAccess):
             parts.append(f"{access.handler} (line {access.line})")
         elif isinstance(access, MergeAccess):
             parts.append(access.state)
-    circle = " → ".join([*parts, found[start].handler])
+    circle = " → ".join([*parts, accesses[start].handler])
     keys = {
         f"{a.state} with {key_text(a.key)}{' in a loop' if a.block is not None else ''} "
         f"(line {a.line})": None
-        for a in (*found.values(), *(() if between is None else (between,)))
+        for a in (*accesses.values(), *(() if between is None else (between,)))
         if isinstance(a, GetAccess | MergeAccess)
     }
-    handlers = dict.fromkeys(access.handler for access in found.values())
+    handlers = dict.fromkeys(access.handler for access in accesses.values())
     return NeedsSerial(
         f"handlers read and write in a circle over different keys: {circle}; {', '.join(keys)}",
         handlers,
@@ -505,13 +507,13 @@ def _different_keys(
     )
 
 
-def _waits_in_loop(found: Sequence[GetAccess | MergeAccess], flow: EventFlow) -> PlanError:
+def _waits_in_loop(accesses: Sequence[GetAccess | MergeAccess], flow: EventFlow) -> PlanError:
     access, read = next(
         (access, read)
-        for access in found
+        for access in accesses
         for order in sorted(waits_for(access))
         if isinstance(read := flow.access(order), GetAccess)
-        and (read.block is not None and read not in found)
+        and (read.block is not None and read not in accesses)
     )
     return NeedsSerial(
         f"{access.handler}: the loop reads `{read.state}` (line {read.line}) for `{access.state}` "

@@ -38,7 +38,7 @@ EmitTypes = tuple[tuple[str, pa.DataType], ...]
 class EmitBranch:
     """An `EmitBranch` makes the rows of one emit, or of all of a handler that runs whole.
 
-    `found` are the emits that types follow from, with their scopes.
+    `emits` are those that determine the types, with their scopes.
     """
 
     name: str
@@ -48,7 +48,7 @@ class EmitBranch:
     """The loop that it is in; the order elsewhere."""
     has_elements: bool
     """Whether an element's number is in the origins of its rows."""
-    found: tuple[tuple[EmitAccess, Scope], ...]
+    emits: tuple[tuple[EmitAccess, Scope], ...]
     where: str
     rows: Callable[[EmitTypes], Node]
 
@@ -89,12 +89,12 @@ def emitted_streams(
     has their kind of time; return also those that found none."""
     streams = {}
     waiting = list(checks)
-    for name, found in by_name(branches).items():
-        nodes = [branch.rows(columns[name]) for branch in found]
-        if _mixes_elements(found):
+    for name, emitting in by_name(branches).items():
+        nodes = [branch.rows(columns[name]) for branch in emitting]
+        if _mixes_elements(emitting):
             nodes = [
                 Enter(node, branch.block, depth + 2, behind=depth)
-                for node, branch in zip(nodes, found, strict=True)
+                for node, branch in zip(nodes, emitting, strict=True)
             ]
         time = common_time([schema(node) for node in nodes])
         mine = [node for node in waiting if schema(node).time == time]
@@ -147,19 +147,19 @@ def emit_columns(
     name: str, branches: Sequence[EmitBranch], declared: EmitDeclaration | None
 ) -> EmitTypes:
     """Return the columns of an emitted stream; PlanError where emits do not fit together."""
-    emits = [pair for branch in branches for pair in branch.found]
+    emits = [pair for branch in branches for pair in branch.emits]
     if declared is not None:
-        known = [column for column, _ in declared.columns]
+        declared_names = [column for column, _ in declared.columns]
         for emit, scope in emits:
             for column, _ in emit.fields:
-                if column not in known:
+                if column not in declared_names:
                     raise PlanError(
                         f"{at(scope, emit.line)}: `{name}` has no column `{column}`",
-                        hint=f"app.emits declares {', '.join(known)}",
+                        hint=f"app.emits declares {', '.join(declared_names)}",
                     )
-            _check_whole(name, emit, scope, dict.fromkeys(known, "app.emits declares"))
+            _check_whole(name, emit, scope, dict.fromkeys(declared_names, "app.emits declares"))
         return declared.columns
-    unknown = next((branch for branch in branches if not branch.found), None)
+    unknown = next((branch for branch in branches if not branch.emits), None)
     if unknown is not None:
         raise PlanError(
             f"{unknown.where}: the columns of `{name}` are not known, as the handler runs whole",
@@ -183,9 +183,9 @@ def emit_columns(
 
 def _check_whole(name: str, emit: EmitAccess, scope: Scope, columns: Mapping[str, str]) -> None:
     """Check that an emit has all columns of its stream; they come with where each is known from."""
-    given = dict(emit.fields)
+    fields = dict(emit.fields)
     for column, where in columns.items():
-        if column not in given:
+        if column not in fields:
             raise PlanError(
                 f"{at(scope, emit.line)}: this emit of `{name}` has no `{column}`, which {where}",
                 hint=f"write {column}=None where there is none",
@@ -233,7 +233,7 @@ def _rows_of(chains: EventChains, emit: EmitAccess) -> Callable[[EmitTypes], Nod
 
         def value(column: str, dtype: pa.DataType) -> Expr:
             what = f"the field `{column}` of {emit.name}"
-            return column_of(fields[column], scope, wanted=dtype, name=what)
+            return column_of(fields[column], scope, target=dtype, name=what)
 
         return Project(kept, tuple((column, value(column, dtype)) for column, dtype in columns))
 

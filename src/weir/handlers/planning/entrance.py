@@ -44,14 +44,14 @@ def entrance(
     for name in paths:
         if name not in {e.name for e in events}:
             raise unknown("event type", name, [e.name for e in events])
-    taken = [
+    used_indexes = [
         node.index
         for event in events
         if not event.is_log
         for node in ordered_nodes([event.stream.node])
         if isinstance(node, Source)
     ]
-    following = max([first_index - 1, *taken]) + 1
+    following = max([first_index - 1, *used_indexes]) + 1
     rows: dict[str, Node] = {}
     for event in events:
         node = event.stream.node

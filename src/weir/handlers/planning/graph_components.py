@@ -24,7 +24,7 @@ def strong_components(
     low: dict[GraphItem, int] = {}
     stack: list[GraphItem] = []
     on_stack: set[GraphItem] = set()
-    found: list[list[GraphItem]] = []
+    components: list[list[GraphItem]] = []
     for root in items:
         if root in number:
             continue
@@ -41,7 +41,7 @@ def strong_components(
                     low[path[-1][0]] = min(low[path[-1][0]], low[item])
                 if low[item] == number[item]:
                     cut = stack.index(item)
-                    found.append(sorted(stack[cut:], key=place.__getitem__))
+                    components.append(sorted(stack[cut:], key=place.__getitem__))
                     on_stack.difference_update(stack[cut:])
                     del stack[cut:]
             elif step not in number:
@@ -51,7 +51,7 @@ def strong_components(
                 path.append((step, iter(_sorted(edges.get(step, ()), place))))
             elif step in on_stack:
                 low[item] = min(low[item], number[step])
-    return sorted(found, key=lambda component: place[component[0]])
+    return sorted(components, key=lambda component: place[component[0]])
 
 
 def way_around(
@@ -62,7 +62,7 @@ def way_around(
     >>> way_around(1, {1: [2], 2: [3, 1], 3: [1]})
     [1, 2]
     """
-    came: dict[GraphItem, GraphItem] = {}
+    previous: dict[GraphItem, GraphItem] = {}
     queue = deque([start])
     while queue:
         item = queue.popleft()
@@ -70,10 +70,10 @@ def way_around(
             if step == start:
                 way = [item]
                 while way[-1] != start:
-                    way.append(came[way[-1]])
+                    way.append(previous[way[-1]])
                 return way[::-1]
-            if step not in came:
-                came[step] = item
+            if step not in previous:
+                previous[step] = item
                 queue.append(step)
     return []
 
@@ -86,13 +86,13 @@ def reachable(
     >>> sorted(reachable([1], {1: [2], 2: [3, 1], 4: [1]}))
     [1, 2, 3]
     """
-    found = set(items)
-    waiting = list(found)
+    reached = set(items)
+    waiting = list(reached)
     while waiting:
-        new = set(edges.get(waiting.pop(), ())) - found
-        found |= new
+        new = set(edges.get(waiting.pop(), ())) - reached
+        reached |= new
         waiting += new
-    return found
+    return reached
 
 
 def _sorted(items: Iterable[GraphItem], place: Mapping[GraphItem, int]) -> list[GraphItem]:

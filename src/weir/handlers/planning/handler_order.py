@@ -155,8 +155,8 @@ def event_flow(
             continue
         own = by_name[name].accesses
         blocks = {b: first + following for b, first in _blocks(own).items()}
-        known: dict[int, Tree] = {}
-        accesses += [moved(a, following, blocks, known) for a in own]
+        shared: dict[int, Tree] = {}
+        accesses += [moved(a, following, blocks, shared) for a in own]
         following += max((a.order + 1 for a in own), default=0)
     return EventFlow(event, names, tuple(accesses), tuple(units))
 
@@ -198,11 +198,13 @@ def _answered(read: GetAccess, order: int, key: Key, deferring: Collection[str])
 
 
 def _blocks(accesses: Collection[GetAccess | MergeAccess | EmitAccess]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    first_orders: dict[int, int] = {}
     for access in accesses:
         if access.block is not None:
-            found[access.block] = min(found.get(access.block, access.order), access.order)
-    return found
+            first_orders[access.block] = min(
+                first_orders.get(access.block, access.order), access.order
+            )
+    return first_orders
 
 
 def serial_order(app: App) -> dict[str, tuple[str, ...]]:

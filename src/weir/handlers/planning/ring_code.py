@@ -135,9 +135,9 @@ class _RingRunner:
         first_list = len(outside)
         steps = [
             (
-                _made(step, names, self._accessors)
+                _step_function(step, names, self._accessors)
                 if isinstance(step, RingStep)
-                else _made_loop(
+                else _loop_function(
                     step, names, self._accessors,
                     self._put(first_list + listed[step]) if reader and step in listed else None,
                 ),
@@ -189,7 +189,9 @@ def _function(
     return lambda around: compute(*around)
 
 
-def _made(step: RingStep, names: tuple[Tree, ...], accessors: Sequence[Accessors]) -> RowStep:
+def _step_function(
+    step: RingStep, names: tuple[Tree, ...], accessors: Sequence[Accessors]
+) -> RowStep:
     """Make the function of one step."""
     methods = accessors[step.state]
     if step.kind is None:
@@ -232,7 +234,7 @@ def _made(step: RingStep, names: tuple[Tree, ...], accessors: Sequence[Accessors
     return merge_value
 
 
-def _made_loop(
+def _loop_function(
     loop: RingLoop,
     names: tuple[Tree, ...],
     accessors: Sequence[Accessors],
@@ -240,9 +242,9 @@ def _made_loop(
 ) -> RowStep:
     over = _function(loop, loop.over, names)
     test = None if loop.guard is None else _function(loop, loop.guard, names)
-    steps = [(_made(step, names, accessors), step.at) for step in loop.steps]
+    steps = [(_step_function(step, names, accessors), step.at) for step in loop.steps]
     element = names.index(loop.element)
-    taken = [element, *(names.index(answer) for answer in _answers(loop))]
+    indexes = [element, *(names.index(answer) for answer in _answers(loop))]
 
     def run(around: Environment, key: Any) -> None:
         elements = over(around) if test is None or test(around) else ()
@@ -256,6 +258,6 @@ def _made_loop(
                     failure.at = failure.at or at
                     raise
             if put is not None:
-                put([around[i] for i in taken])
+                put([around[i] for i in indexes])
 
     return run

@@ -101,13 +101,13 @@ def ring_effects(chains: EventChains, place: RingPlace) -> tuple[RowEffect, ...]
     """Return the new columns of a ring's reader, in the order in which its code gives them."""
     reads = [step for step in place.steps if isinstance(step, GetAccess)]
     outside = [RowEffect(*chains.answer_column(r)) for r in reads if r.block == place.block]
-    found = []
+    lists = []
     for block in dict.fromkeys(r.block for r in reads if r.block != place.block):
         assert block is not None
         fields = [chains.element_column(block)]
         fields += [chains.answer_column(r) for r in reads if r.block == block]
-        found.append(RowEffect(f"$b{block}", pa.list_(pa.struct(fields)), is_list=True))
-    return (*outside, *found)
+        lists.append(RowEffect(f"$b{block}", pa.list_(pa.struct(fields)), is_list=True))
+    return (*outside, *lists)
 
 
 def _steps(
@@ -160,14 +160,14 @@ def _key(
     """
     first = place.steps[0]
     answered = outside_reads(place)
-    known = [_known_part(step.guard, answered) for step in place.steps]
+    conditions = [_known_part(step.guard, answered) for step in place.steps]
     guard = None
-    if not is_plain(place.key) and None not in known:
-        told = tuple(dict.fromkeys(part for part in known if part is not None))
-        guard = told[0] if len(told) == 1 else Op("or", told)
+    if not is_plain(place.key) and None not in conditions:
+        distinct = tuple(dict.fromkeys(part for part in conditions if part is not None))
+        guard = distinct[0] if len(distinct) == 1 else Op("or", distinct)
     scope = chains.scope(first)
     return tuple(
-        columns.name(f"$k{first.order}.{i}", column_of(part, scope, wanted=dtype, guard=guard))
+        columns.name(f"$k{first.order}.{i}", column_of(part, scope, target=dtype, guard=guard))
         for i, (part, dtype) in enumerate(zip(place.key, cells[0].keys, strict=True))
     )
 
@@ -178,8 +178,8 @@ def _known_part(guard: Tree | None, answered: frozenset[int]) -> Tree | None:
     if guard is None:
         return None
     parts = conjuncts_of(guard)
-    told = takewhile(lambda p: reads_in((p,)) <= answered and not has_element(p), parts)
-    return conjunction(list(told))
+    prefix = takewhile(lambda p: reads_in((p,)) <= answered and not has_element(p), parts)
+    return conjunction(list(prefix))
 
 
 def ring_places(rings: Sequence[Ring]) -> Mapping[tuple[str, int], tuple[Ring, RingPlace]]:

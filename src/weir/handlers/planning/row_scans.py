@@ -94,13 +94,13 @@ def given_out(
     """Return what a run gives out, in order."""
     unit, placed = run.unit, run.placed
     event, handler = run.event, unit.handler
-    found: list[GivenOut] = []
+    outputs: list[GivenOut] = []
     match placed.step:
         case AskedStep(states=states):
             for part, token in enumerate(placed.tokens):
                 key = KeyEffect(event, handler, frozenset(states), part)
                 column = RowEffect(f"$r{token}", cells[states[0]].keys[part])
-                found.append(GivenOut(key, column))
+                outputs.append(GivenOut(key, column))
         case LiveStep(states=states) if not run.is_last:
             for state in states:
                 if _reads(unit, state):
@@ -108,25 +108,25 @@ def given_out(
                     name = _record_column(placed, state)
                     dtype = pa.list_(cells[state].type)
                     column = RowEffect(name, dtype, is_list=True, is_whole=True)
-                    found.append(GivenOut(record, column))
+                    outputs.append(GivenOut(record, column))
     for state, form in run.forms.items():
         cell = cells[state]
         kinds = tuple(merge_label(kind, k) for kind, k in _kinds(unit, cell))
         of_list = pa.types.is_list(cell.type)
         merge = MergeEffect(event, handler, state, form, kinds, of_list)  # type: ignore[arg-type]
         dtype = pa.list_(pa.struct(_merge_fields(cell, form)))
-        found.append(GivenOut(merge, RowEffect(merge_column(unit, state), dtype, is_list=True)))
+        outputs.append(GivenOut(merge, RowEffect(merge_column(unit, state), dtype, is_list=True)))
     if run.is_last:
         for name in sorted(unit.unit.emits):
             columns = emitted[name]
             emit = EmitEffect(event, handler, name, tuple(column for column, _ in columns))
             dtype = pa.list_(pa.struct(list(columns)))
-            found.append(GivenOut(emit, RowEffect(emit_column(unit, name), dtype, is_list=True)))
+            outputs.append(GivenOut(emit, RowEffect(emit_column(unit, name), dtype, is_list=True)))
         if not unit.unit.emits:
-            found.append(
+            outputs.append(
                 GivenOut(NeverEffect(event, handler), RowEffect(never_column(unit), BOOLEAN))
             )
-    return found
+    return outputs
 
 
 def _reads(unit: PlacedUnit, state: str) -> bool:
@@ -151,8 +151,8 @@ def run_port(
     own = [name for name, _ in chains.event_columns]
     extra: dict[str, None] = {}
 
-    def column(wanted: str, expr: Expr) -> str:
-        name = columns.name(wanted, expr)
+    def column(preferred: str, expr: Expr) -> str:
+        name = columns.name(preferred, expr)
         extra[name] = None
         return name
 
@@ -161,7 +161,7 @@ def run_port(
     key = placed.key if isinstance(placed.step, LiveStep) else ()
     scope = chains.unit_scope(runs[0].unit.handler)
     keys = tuple(
-        column(f"$l{placed.tokens[0]}.{n}", column_of(part, scope, wanted=dtype))
+        column(f"$l{placed.tokens[0]}.{n}", column_of(part, scope, target=dtype))
         for n, (part, dtype) in enumerate(zip(key, key_types, strict=True))
     )
     added = tuple(columns.added.items())
@@ -185,7 +185,7 @@ def _planned(
         if read.order in at.answered and _is_before(run, read):
             types = cells[read.state].keys
             keys = tuple(
-                column(f"$a{read.order}.{n}", column_of(part, scope, wanted=dtype))
+                column(f"$a{read.order}.{n}", column_of(part, scope, target=dtype))
                 for n, (part, dtype) in enumerate(zip(read.key, types, strict=True))
             )
             name, dtype = chains.answer_column(read)
@@ -364,11 +364,11 @@ def _taken_out(scan: Node, column: str, fields: Sequence[tuple[str, pa.DataType]
     """Return a row for each element of a column of LISTs of STRUCTs, with the fields as columns."""
     rows = Explode(keep_only(scan, [column]), column)
     whole = Column(column, type=schema(rows).type_of(column))
-    taken = [
+    columns = [
         (name, Call("field", (whole, Literal(name, type=STRING)), type=dtype))
         for name, dtype in fields
     ]
-    return Project(rows, tuple(taken))
+    return Project(rows, tuple(columns))
 
 
 def _merge_fields(cell: Cell, form: str) -> list[tuple[str, pa.DataType]]:

@@ -560,9 +560,9 @@ class _Planning:
                     beside.beside.append(access)
                     continue
                 same = (stop for stop in asked if same_key(stop.accesses[0], access))
-                known = next(same, None)
-                stop = _Stop(position, []) if known is None else known
-                if known is None:
+                existing = next(same, None)
+                stop = _Stop(position, []) if existing is None else existing
+                if existing is None:
                     asked.append(stop)
             stop.last = position
             stop.accesses.append(access)
@@ -616,7 +616,7 @@ class _Planning:
         for number, step in enumerate(self._steps):
             if isinstance(step, LiveStep) and read.state in step.states:
                 return number
-            if isinstance(step, AskedStep) and any(same_key(read, told) for told in step.reads):
+            if isinstance(step, AskedStep) and any(same_key(read, asked) for asked in step.reads):
                 return number
         return None
 

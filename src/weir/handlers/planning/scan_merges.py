@@ -85,11 +85,11 @@ def recognised(
         return "set", (new,), None
     match new:
         case Op(name="add", args=(Old(), other) | (other, Old())) if not has_old(other):
-            found = static_type(other, scope)
-            if cell_type in (BIGINT, INT) and as_number(found) == BIGINT:
+            other_type = static_type(other, scope)
+            if cell_type in (BIGINT, INT) and as_number(other_type) == BIGINT:
                 return "add", (other,), None
-            if cell_type == DOUBLE and as_number(found) is not None:
-                number = other if found == DOUBLE else Python(float, (other,), line=other.line)
+            if cell_type == DOUBLE and as_number(other_type) is not None:
+                number = other if other_type == DOUBLE else Python(float, (other,), line=other.line)
                 function = _function(new, (other,), scope, step="add_float")
                 return "call", (number,), function
         case Op(name="sub", args=(Old(), Const(value=int() as value))):
@@ -118,28 +118,28 @@ def _extreme(
                 other = b if a == Old() else a
     if not kind or has_old(other):
         return None
-    found = static_type(other, scope)
-    same = found == STRING if cell_type == STRING else found in (BIGINT, INT)
+    other_type = static_type(other, scope)
+    same = other_type == STRING if cell_type == STRING else other_type in (BIGINT, INT)
     return (("max" if kind == "max" else "min"), (other,)) if same else None
 
 
 def _arguments(new: Tree, scope: Scope) -> tuple[Tree, ...]:
     """Return the largest parts without the old value that are computed in any case and have a
     type; of others, the leaves."""
-    found: list[Tree] = []
+    arguments: list[Tree] = []
 
     def visit(tree: Tree, *, always: bool) -> None:
         if isinstance(tree, Const | Old):
             return
         if not has_old(tree):
-            known = always and type_of(tree, scope) is not None and not _is_constant(tree)
-            found.extend((tree,) if known or is_leaf(tree) else leaves((tree,)))
+            has_type = always and type_of(tree, scope) is not None and not _is_constant(tree)
+            arguments.extend((tree,) if has_type or is_leaf(tree) else leaves((tree,)))
             return
         for number, child in enumerate(children(tree)):
             visit(child, always=always and (number == 0 or not _is_conditional(tree)))
 
     visit(new, always=True)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(arguments))
 
 
 def _is_constant(tree: Tree) -> bool:
@@ -151,5 +151,5 @@ def _is_conditional(tree: Tree) -> bool:
 
 
 def _function(new: Tree, args: tuple[Tree, ...], scope: Scope, step: str = "") -> MergeFunction:
-    made = TreeFunction(scope.handler, scope.where, (Old(), *args), (new,))
-    return MergeFunction(scope.handler, made, first_line(new), step)
+    function = TreeFunction(scope.handler, scope.where, (Old(), *args), (new,))
+    return MergeFunction(scope.handler, function, first_line(new), step)

@@ -137,7 +137,7 @@ class ScanPlanner:
 
     def _all_needed(self) -> set[Request]:
         """Return all emits and merges, what units need, and the reads that these come from."""
-        found: set[Request] = set()
+        needed: set[Request] = set()
         stack: list[tuple[str, Access]] = [
             (of.event, access)
             for of in self._flow.events
@@ -151,9 +151,9 @@ class ScanPlanner:
         tokens = {(u.unit.event, t) for u in self._units for step in u.steps for t in step.tokens}
         while stack:
             event, access = stack.pop()
-            if (event, access.order) in found:
+            if (event, access.order) in needed:
                 continue
-            found.add((event, access.order))
+            needed.add((event, access.order))
             orders = [o for o in waits_for(access) if (event, o) not in tokens]
             stack += [(event, self._flow.of(event).access(order)) for order in orders]
             if isinstance(access, GetAccess):
@@ -161,10 +161,10 @@ class ScanPlanner:
             if (event, access.order) in self._rings:
                 ring, _ = self._rings[event, access.order]
                 stack += [(place.event, step) for place in ring.places for step in place.steps]
-        return found
+        return needed
 
     def _waiting(self) -> list[_Waiting]:
-        found: dict[tuple[str, int, int], _Waiting] = {}
+        waiting: dict[tuple[str, int, int], _Waiting] = {}
         for of_event in self._inputs.chains:
             name = of_event.flow.event
             for access in self._needed[name]:
@@ -178,8 +178,8 @@ class ScanPlanner:
                     pending = [access] if unanswered else []
                 for read in pending:
                     assert chain is not None
-                    found[name, id(chain), read.order] = _Waiting(of_event, chain, read)
-        return list(found.values())
+                    waiting[name, id(chain), read.order] = _Waiting(of_event, chain, read)
+        return list(waiting.values())
 
     # --- which scan is next --------------------------------------------------------------------
 
@@ -192,24 +192,24 @@ class ScanPlanner:
             key = (id(one.chain), one.read.key, types, ring)
             groups.setdefault(key, []).append(one)
         ready = {group: [w for w in ws if self._is_ready(w)] for group, ws in groups.items()}
-        able = [group for group, found in ready.items() if found]
+        able = [group for group, members in ready.items() if members]
         assert able, "reads wait for each other, and no ring was found"
         whole = [group for group in able if len(ready[group]) == len(groups[group])]
         chosen = ready[(whole or able)[0]]
         chains, chain = chosen[0].chains, chosen[0].chain
         reads = tuple(sorted((w.read for w in chosen), key=lambda r: r.order))
-        found = self._rings.get((chains.flow.event, reads[0].order))
-        if found is None:
+        ring_place = self._rings.get((chains.flow.event, reads[0].order))
+        if ring_place is None:
             self._scan(chains, chain, reads)
         else:
-            self._ring_scan(chains, chain, *found)
+            self._ring_scan(chains, chain, *ring_place)
 
     def _is_ready(self, one: _Waiting) -> bool:
-        found = self._rings.get((one.chains.flow.event, one.read.order))
+        ring_place = self._rings.get((one.chains.flow.event, one.read.order))
         answered = one.chain.points[-1].answered
-        if found is None:
+        if ring_place is None:
             return waits_for(one.read) <= answered and self._all_merged([one.read.state])
-        ring, place = found
+        ring, place = ring_place
         for other in ring.places:
             if other is not place and self._point_of(other) is None:
                 return False
@@ -368,13 +368,13 @@ class ScanPlanner:
         """Add the ports with saved cells; return which one each state has."""
         if not any(cell.state in self._inputs.restored for cell in cells):
             return ()
-        found = []
+        indexes = []
         for cell in cells:
             saved = self._inputs.restored.get(cell.state)
-            found.append(-1 if saved is None else len(ports))
+            indexes.append(-1 if saved is None else len(ports))
             if saved is not None:
                 ports.append(ScanPort(saved.node, key_names(cell)))
-        return tuple(found)
+        return tuple(indexes)
 
     # --- units -------------------------------------------------------------------------------
 

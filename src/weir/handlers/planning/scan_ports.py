@@ -44,12 +44,12 @@ class PortColumns:
         self.own = dict(schema(rows).columns)
         self.added: dict[str, Expr] = {}
 
-    def name(self, wanted: str, expr: Expr) -> str:
+    def name(self, preferred: str, expr: Expr) -> str:
         """Return the column that has a value: one that is there, or a new one."""
         if isinstance(expr, Column) and self.own.get(expr.name) == expr.type:
             return expr.name
-        self.added[wanted] = expr
-        return wanted
+        self.added[preferred] = expr
+        return preferred
 
 
 def reader_port(
@@ -63,13 +63,13 @@ def reader_port(
     columns = PortColumns(at.node)
     accesses: list[Access] = [*reads, *merges]
     keys = _key(chains, columns, reads[0], cells, guard_of_all(reads[0].key, accesses))
-    made = []
+    port_merges = []
     for merge in merges:
         condition = chains.condition(merge)
         name = None if condition is None else columns.name(f"$g{merge.order}", condition)
-        made.append(_merge(chains, columns, merge, cells, name, guarded=True))
+        port_merges.append(_merge(chains, columns, merge, cells, name, guarded=True))
     rows = with_columns(at.node, tuple(columns.added.items())) if columns.added else at.node
-    return ScanPort(rows, keys, tuple(made))
+    return ScanPort(rows, keys, tuple(port_merges))
 
 
 def writer_ports(
@@ -80,30 +80,30 @@ def writer_ports(
     for chains, merge in merges:
         home = chains.home(merge)
         groups.setdefault((chains.flow.event, id(home), merge.key), []).append((chains, merge))
-    return [_writer(found[0][0], [m for _, m in found], cells) for found in groups.values()]
+    return [_writer(group[0][0], [m for _, m in group], cells) for group in groups.values()]
 
 
 def _writer(chains: EventChains, merges: Sequence[MergeAccess], cells: Sequence[Cell]) -> ScanPort:
     points = [chains.point(merge) for merge in merges]
     at = max((p for p in points if p is not None), key=lambda p: len(p.answered))
     conditions = {m: chains.condition(m) for m in merges}
-    told = list(dict.fromkeys(c for c in conditions.values() if c is not None))
+    guards = list(dict.fromkeys(c for c in conditions.values() if c is not None))
     rows = at.node
     if None not in conditions.values():
-        anyone = told[0] if len(told) == 1 else Call("or", tuple(told), type=BOOLEAN)
+        anyone = guards[0] if len(guards) == 1 else Call("or", tuple(guards), type=BOOLEAN)
         rows = Filter(rows, anyone)
     alike = len(set(conditions.values())) == 1
     columns = PortColumns(rows)
     columns.own.clear()  # only what the port needs travels
     keys = _key(chains, columns, merges[0], cells, None)
-    made = []
+    port_merges = []
     for merge in merges:
         condition = conditions[merge]
         name = None
         if condition is not None and not alike:
             name = columns.name(f"$g{merge.order}", condition)
-        made.append(_merge(chains, columns, merge, cells, name, guarded=not alike))
-    return ScanPort(project(rows, tuple(columns.added.items())), keys, tuple(made))
+        port_merges.append(_merge(chains, columns, merge, cells, name, guarded=not alike))
+    return ScanPort(project(rows, tuple(columns.added.items())), keys, tuple(port_merges))
 
 
 def _key(
@@ -116,7 +116,7 @@ def _key(
     scope = chains.scope(access)
     cell = next(cell for cell in cells if cell.state == access.state)
     return tuple(
-        columns.name(f"$k{access.order}.{i}", column_of(part, scope, wanted=dtype, guard=guard))
+        columns.name(f"$k{access.order}.{i}", column_of(part, scope, target=dtype, guard=guard))
         for i, (part, dtype) in enumerate(zip(access.key, cell.keys, strict=True))
     )
 
@@ -126,8 +126,8 @@ def guard_of_all(key: Sequence[Tree], accesses: Sequence[Access]) -> Tree | None
     guards = tuple(dict.fromkeys(access.guard for access in accesses))
     if None in guards or is_plain(key):
         return None
-    told = tuple(guard for guard in guards if guard is not None)
-    return told[0] if len(told) == 1 else Op("or", told)
+    conditions = tuple(guard for guard in guards if guard is not None)
+    return conditions[0] if len(conditions) == 1 else Op("or", conditions)
 
 
 def _merge(
@@ -146,9 +146,9 @@ def _merge(
     guard, under = chains.known_guard(merge) if guarded else (None, scope)
     for i, (tree, dtype) in enumerate(form.args):
         if is_plain((tree,)):
-            value = column_of(tree, scope, wanted=dtype)
+            value = column_of(tree, scope, target=dtype)
         else:
-            value = column_of(tree, under, wanted=dtype, guard=guard)
+            value = column_of(tree, under, target=dtype, guard=guard)
         if isinstance(value, Literal):  # which need not travel
             args.append(value)
         else:

@@ -35,31 +35,31 @@ def app_cells(states: Mapping[str, State], accesses: Sequence[TypedAccess]) -> d
 
 
 def _found_keys(state: str, accesses: Sequence[TypedAccess]) -> tuple[pa.DataType, ...] | None:
-    found: list[pa.DataType] | None = None
+    key_types: list[pa.DataType] | None = None
     first = ""
     for access, scope in accesses:
         if not isinstance(access, GetAccess | MergeAccess) or access.state != state:
             continue
         types = _key_types(access, scope)
         here = at(scope, access.line)
-        if found is None:
-            found, first = types, here
+        if key_types is None:
+            key_types, first = types, here
             continue
-        if len(types) != len(found):
+        if len(types) != len(key_types):
             raise PlanError(
-                f"keys of `{state}` have {len(found)} part(s) in {first}, "
+                f"keys of `{state}` have {len(key_types)} part(s) in {first}, "
                 f"and {len(types)} in {here}"
             )
         for i, dtype in enumerate(types):
-            both = common_key_type(found[i], dtype)
+            both = common_key_type(key_types[i], dtype)
             if both is None:
                 raise PlanError(
-                    f"a key of `{state}` is {type_name(found[i])} in {first}, and "
+                    f"a key of `{state}` is {type_name(key_types[i])} in {first}, and "
                     f"{type_name(dtype)} in {here}",
                     hint="make them one type: int(…), float(…), str(…)",
                 )
-            found[i] = both
-    return None if found is None else tuple(found)
+            key_types[i] = both
+    return None if key_types is None else tuple(key_types)
 
 
 def _key_types(access: GetAccess | MergeAccess, scope: Scope) -> list[pa.DataType]:

@@ -79,7 +79,7 @@ def _spread_names(run: Execution, frame: Frame, node: ast.expr) -> dict[str, Sym
 
 def bound_arguments(
     definition: ast.FunctionDef | ast.Lambda,
-    given: CallArguments,
+    call: CallArguments,
     defaults: Mapping[str, Symbol],
     name: str,
     frame: Frame,
@@ -88,20 +88,20 @@ def bound_arguments(
     """Give the arguments of a call to the names of a function; an error where they do not fit."""
     arguments = definition.args
     plain = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-    known = {*plain[len(arguments.posonlyargs) :], *(a.arg for a in arguments.kwonlyargs)}
-    found: dict[str, Symbol] = dict(zip(plain, given.plain, strict=False))
-    behind = given.plain[len(plain) :]
+    keyword_names = {*plain[len(arguments.posonlyargs) :], *(a.arg for a in arguments.kwonlyargs)}
+    bound: dict[str, Symbol] = dict(zip(plain, call.plain, strict=False))
+    extra = call.plain[len(plain) :]
     if arguments.vararg is not None:
-        found[arguments.vararg.arg] = WrittenOut("tuple", behind)
-    elif behind:
-        message = f"{name}() takes {len(plain)} arguments, {len(given.plain)} are given"
+        bound[arguments.vararg.arg] = WrittenOut("tuple", extra)
+    elif extra:
+        message = f"{name}() takes {len(plain)} arguments, {len(call.plain)} are given"
         raise frame.file.error(message, node)
     others: list[Tree] = []
-    for keyword, symbol in given.keywords.items():
-        if keyword in known and keyword not in found:
-            found[keyword] = symbol
-        elif keyword in known or arguments.kwarg is None:
-            what = "twice" if keyword in found else "that it does not take"
+    for keyword, symbol in call.keywords.items():
+        if keyword in keyword_names and keyword not in bound:
+            bound[keyword] = symbol
+        elif keyword in keyword_names or arguments.kwarg is None:
+            what = "twice" if keyword in bound else "that it does not take"
             raise frame.file.error(f"{name}() is given `{keyword}` {what}", node)
         else:
             tree = as_tree(symbol)
@@ -109,18 +109,18 @@ def bound_arguments(
                 raise NotListed(f"`{keyword}` goes to `**{arguments.kwarg.arg}`", node)
             others += (Const(keyword), tree)
     if arguments.kwarg is not None:
-        found[arguments.kwarg.arg] = Op("dict", tuple(others))
-    for missing in (n for n in (*plain, *known) if n not in found):
+        bound[arguments.kwarg.arg] = Op("dict", tuple(others))
+    for missing in (n for n in (*plain, *keyword_names) if n not in bound):
         if missing not in defaults:
             raise frame.file.error(f"{name}() is not given `{missing}`", node)
-        found[missing] = defaults[missing]
-    return found
+        bound[missing] = defaults[missing]
+    return bound
 
 
 def default_values(function: FunctionType) -> dict[str, object]:
     """Return the defaults of a function's parameters, by name."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
-    given = function.__defaults__ or ()
-    plain = dict(zip(names[len(names) - len(given) :], given, strict=True))
+    defaults = function.__defaults__ or ()
+    plain = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
     return plain | (function.__kwdefaults__ or {})

@@ -36,28 +36,28 @@ def bound_names(node: Scoped) -> frozenset[str]:
 
 def assigned_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """Return the names that some statements bind in the function that they stand in."""
-    found: set[str] = set()
-    given_away: set[str] = set()
+    assigned: set[str] = set()
+    outer: set[str] = set()
     for node in nodes:
         for inner in _same_scope(node):
             match inner:
                 case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                    found.add(name)
+                    assigned.add(name)
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                    found.add(name)
+                    assigned.add(name)
                 case ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)):
-                    found.add(name)
+                    assigned.add(name)
                 case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                    found.add(name)
+                    assigned.add(name)
                 case ast.MatchMapping(rest=str(name)):
-                    found.add(name)
+                    assigned.add(name)
                 case ast.alias(name=full, asname=None):
-                    found.add(full.partition(".")[0])
+                    assigned.add(full.partition(".")[0])
                 case ast.alias(asname=str(name)):
-                    found.add(name)
+                    assigned.add(name)
                 case ast.Global(names=names) | ast.Nonlocal(names=names):
-                    given_away.update(names)
-    return frozenset(found - given_away)
+                    outer.update(names)
+    return frozenset(assigned - outer)
 
 
 def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
@@ -157,7 +157,7 @@ def _comprehension(
 def written_defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
     """Return the defaults of a function's arguments as they are written, by name."""
     plain = [*arguments.posonlyargs, *arguments.args]
-    behind = plain[len(plain) - len(arguments.defaults) :]
+    with_defaults = plain[len(plain) - len(arguments.defaults) :]
     named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    found = [*zip(behind, arguments.defaults, strict=True), *named]
-    return {argument.arg: default for argument, default in found if default is not None}
+    pairs = [*zip(with_defaults, arguments.defaults, strict=True), *named]
+    return {argument.arg: default for argument, default in pairs if default is not None}

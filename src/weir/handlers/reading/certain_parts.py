@@ -18,13 +18,13 @@ def certain_parts(function: ast.FunctionDef) -> frozenset[ast.AST]:
     >>> [ast.unparse(n) for n in certain_parts(tree) if isinstance(n, ast.Call)]
     ['h(2)']
     """
-    found: set[ast.AST] = set()
+    certain: set[ast.AST] = set()
     stack = [part for statement in function.body for part in _of_statement(statement)]
     while stack:
         node = stack.pop()
-        found.add(node)
+        certain.add(node)
         stack += _of_expression(node)
-    return frozenset(found)
+    return frozenset(certain)
 
 
 def _of_statement(node: ast.stmt) -> Iterator[ast.expr]:

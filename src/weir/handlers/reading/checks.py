@@ -99,14 +99,14 @@ def _with_apart(
 
 def _renumbered(accesses: Sequence[Noted], start: int) -> list[Noted]:
     """Return accesses with the numbers from `start` on raised by one."""
-    known: dict[int, Tree] = {}
+    shared: dict[int, Tree] = {}
 
     def raised(tree: Tree) -> Tree:
         if isinstance(tree, ReadValue) and tree.order >= start:
             return replace(tree, order=tree.order + 1)
         return tree
 
-    return [changed_access(access, access.order + 1, raised, known) for access in accesses]
+    return [changed_access(access, access.order + 1, raised, shared) for access in accesses]
 
 
 # --- what nobody computes ----------------------------------------------------------------------
@@ -198,8 +198,8 @@ class _Computed:
         for count in range(len(whole)):
             before, rest = whole[:count], whole[count:]
             branches = self._branches.get(before, {}).get(rest[0], [])
-            taken = [branch for branch in branches if branch[0] == rest[: len(branch[0])]]
-            for branch in taken:
+            entered = [branch for branch in branches if branch[0] == rest[: len(branch[0])]]
+            for branch in entered:
                 branches.remove(branch)
                 self.add((*before, *branch[0]), branch[1])
 

@@ -54,7 +54,7 @@ class EachElement(MadeFunction):
     fold: Callable[[Iterable[Any]], object] | None = None
 
     def make(self) -> Callable[..., object]:
-        return _made(self)
+        return _compiled(self)
 
     def make_loop(self) -> RowLoop:
         function = self.make()
@@ -91,7 +91,7 @@ def comprehension_text(each: EachElement, inner: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _made(each: EachElement) -> Callable[..., object]:
+def _compiled(each: EachElement) -> Callable[..., object]:
     tests = [
         TreeFunction(each.name, each.file, each.parameters, (test,)).make() for test in each.tests
     ]

@@ -107,11 +107,11 @@ def under(run: Execution, frame: Frame, condition: Tree, make: Callable[[], Symb
     conditions, before = run.conditions, frame.variables
     run.conditions = (*conditions, condition)
     frame.variables = dict(before)
-    made = make()
+    result = make()
     after, run.conditions = frame.variables, conditions
     changed = any(before.get(name) is not symbol for name, symbol in after.items())
     frame.variables = chosen_variables(condition, after, before) if changed else before
-    return made
+    return result
 
 
 # --- names ----------------------------------------------------------------------------------
@@ -288,8 +288,8 @@ def _items(run: Execution, frame: Frame, kind: str, elts: list[ast.expr]) -> Sym
         if spread is not None:
             parts += spread
             continue
-        made = tuple if kind == "tuple" else list
-        values = Python(made, (run.data(frame, symbol, elt),), line=line)
+        constructor = tuple if kind == "tuple" else list
+        values = Python(constructor, (run.data(frame, symbol, elt),), line=line)
         before = _joined(run, frame, kind, joined, parts, elt)
         joined = values if before is None else Op("add", (before, values), line=line)
         parts = []

@@ -63,8 +63,8 @@ class Frame:
         frame = self.binds(name)
         if frame is None:
             return self.resolve(name)
-        found = frame.variables.get(name)
-        return found.thing if isinstance(found, Known) else DYNAMIC
+        symbol = frame.variables.get(name)
+        return symbol.thing if isinstance(symbol, Known) else DYNAMIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +114,11 @@ def join(a: Path | None, b: Path | None) -> Path | None:
         return join(b, a)
     if left and right and _is_not(right[0], left[0]):
         chosen = left[0]
-        behind = _either(chosen, all_of(left[1:]), right[0], all_of(right[1:]))
+        after = _either(chosen, all_of(left[1:]), right[0], all_of(right[1:]))
     else:
         chosen = all_of(left) or TRUE
-        behind = (op("or", chosen, all_of(right) or TRUE, line=chosen.line),)
-    return Path((*before, *behind), chosen_variables(chosen, a.variables, b.variables))
+        after = (op("or", chosen, all_of(right) or TRUE, line=chosen.line),)
+    return Path((*before, *after), chosen_variables(chosen, a.variables, b.variables))
 
 
 def join_all(paths: Sequence[Path]) -> Path | None:

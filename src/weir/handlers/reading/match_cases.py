@@ -25,15 +25,15 @@ def as_conditions(
     run: Execution, frame: Frame, subject: Symbol, node: ast.Match
 ) -> list[MatchCase] | None:
     """Return the cases of a match on constants; None if it has other patterns."""
-    found: list[MatchCase] = []
+    cases: list[MatchCase] = []
     for case in node.cases:
         captures: list[str] = []
         condition = _pattern(run, frame, subject, case.pattern, captures)
         if condition is None:
             return None
         whole = None if truth(condition) else condition
-        found.append(MatchCase(whole, tuple(captures), case.guard, case.body))
-    return found
+        cases.append(MatchCase(whole, tuple(captures), case.guard, case.body))
+    return cases
 
 
 def _pattern(
@@ -46,19 +46,19 @@ def _pattern(
             captures += [] if name is None else [name]
             return Const(True)
         case ast.MatchAs(pattern=ast.pattern() as inner, name=str(name)):
-            found = _pattern(run, frame, subject, inner, captures)
+            condition = _pattern(run, frame, subject, inner, captures)
             captures.append(name)
-            return found
+            return condition
         case ast.MatchValue(value=value) if tree is not None:
             return op("eq", tree, run.tree(frame, value), line=line)
         case ast.MatchSingleton(value=value) if tree is not None:
             return op("is", tree, Const(value), line=line)
         case ast.MatchOr(patterns=patterns):
             parts = [_pattern(run, frame, subject, p, captures) for p in patterns]
-            known = [p for p in parts if p is not None]
-            if len(known) < len(parts) or captures:
+            conditions = [p for p in parts if p is not None]
+            if len(conditions) < len(parts) or captures:
                 return None
-            return Op("or", tuple(known), line=line)
+            return Op("or", tuple(conditions), line=line)
         case ast.MatchSequence(patterns=patterns) if isinstance(subject, WrittenOut):
             return _sequence(run, frame, subject, patterns, line)
     return None

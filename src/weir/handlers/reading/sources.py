@@ -71,14 +71,14 @@ def source_of(function: FunctionType, imported: ImportedFrom | None = None) -> F
             "found, and handlers are read from their source",
             hint="write the app to a .py file or a notebook, not to a prompt or into exec()",
         )
-    found = _found(code, text)
-    if found is None:
+    definition = _definition_of(code, text)
+    if definition is None:
         raise PlanError(
             f"`{function.__name__}` does not stand at line {code.co_firstlineno} of {name}: the "
             "file was changed after it was loaded",
             hint="load it again",
         )
-    return FunctionSource(function, found, SourceFile(name, text))
+    return FunctionSource(function, definition, SourceFile(name, text))
 
 
 def _text(path: str, function: FunctionType, imported: ImportedFrom | None) -> str:
@@ -102,7 +102,7 @@ def _parsed(text: str) -> tuple[FunctionNode, ...]:
     return tuple(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda))
 
 
-def _found(code: CodeType, text: str) -> FunctionNode | None:
+def _definition_of(code: CodeType, text: str) -> FunctionNode | None:
     """Return the definition that a code object was compiled from."""
     nodes = [n for n in _parsed(text) if _argument_names(n) == _code_arguments(code)]
     if code.co_name != "<lambda>":

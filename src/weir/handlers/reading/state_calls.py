@@ -27,8 +27,8 @@ def call_state(run: Execution, frame: Frame, state: State, method: str, node: as
         message = f"`{state.name}` is merged inside of a merge function of `{run.merging.name}`"
         raise frame.file.error(message, node, "merge it before or after")
     _check_type(state, method, frame, node)
-    given = _named(state, method, called_with(run, frame, node), frame, node)
-    key = key_columns(run, frame, given["key"], node)
+    arguments = _named(state, method, called_with(run, frame, node), frame, node)
+    key = key_columns(run, frame, arguments["key"], node)
     if len(key) == 1 and isinstance(key[0], Opaque) and state.keys is not None:
         key = run.key_parts(key[0], len(state.keys), node)
     if state.keys is not None and len(state.keys) != len(key):
@@ -38,10 +38,10 @@ def call_state(run: Execution, frame: Frame, state: State, method: str, node: as
         _check_key(run, frame, state, key, node)
         return run.read(state, key, node)
     if method == "merge":
-        new = _merged(run, frame, state, given["function"], node)
+        new = _merged(run, frame, state, arguments["function"], node)
         run.merge(state, key, "call", (), new, node)
     else:
-        args = [run.data(frame, s, node) for name, s in given.items() if name != "key"]
+        args = [run.data(frame, s, node) for name, s in arguments.items() if name != "key"]
         if MERGES[method].has_k:
             _check_k(args[1], frame, node)
         run.merge(state, key, MERGES[method].kind, tuple(args), None, node)
@@ -52,28 +52,31 @@ def _check_type(state: State, method: str, frame: Frame, node: ast.AST) -> None:
     """Refuse a merge that values of the state's type do not have."""
     dtype, of = state.type, "values" if method == "get" else MERGES[method].of
     if of in ("elements", "ordered elements") and not pa.types.is_list(dtype):
-        wanted, hint = "a LIST type", f"app.state('{state.name}', default=[], type='LIST(BIGINT)')"
+        expected, hint = (
+            "a LIST type",
+            f"app.state('{state.name}', default=[], type='LIST(BIGINT)')",
+        )
     elif of == "numbers" and dtype not in (BIGINT, INT, DOUBLE):
-        wanted, hint = "numbers", f"{state.name}.merge(key, lambda old: …) takes any type"
+        expected, hint = "numbers", f"{state.name}.merge(key, lambda old: …) takes any type"
     elif of == "ordered values" and pa.types.is_nested(dtype):
-        wanted, hint = "ordered values", f"{state.name}.merge(key, lambda old: …) takes any type"
+        expected, hint = "ordered values", f"{state.name}.merge(key, lambda old: …) takes any type"
     elif of == "ordered elements" and pa.types.is_nested(dtype.value_type):
-        wanted, hint = "a LIST of ordered values", "keep what they are ordered by"
+        expected, hint = "a LIST of ordered values", "keep what they are ordered by"
     else:
         return
-    message = f"`{method}` is for states of {wanted}, and `{state.name}` is {type_name(dtype)}"
+    message = f"`{method}` is for states of {expected}, and `{state.name}` is {type_name(dtype)}"
     raise frame.file.error(message, node, hint)
 
 
 def _named(
-    state: State, method: str, given: CallArguments, frame: Frame, node: ast.AST
+    state: State, method: str, call: CallArguments, frame: Frame, node: ast.AST
 ) -> dict[str, Symbol]:
     names = ("key",) if method == "get" else ("key", *MERGES[method].takes)
-    found = dict(zip(names, given.plain, strict=False)) | dict(given.keywords)
-    if len(given.plain) + len(given.keywords) != len(names) or set(found) != set(names):
+    arguments = dict(zip(names, call.plain, strict=False)) | dict(call.keywords)
+    if len(call.plain) + len(call.keywords) != len(names) or set(arguments) != set(names):
         shown = f"{state.name}.{method}({', '.join(names)})"
         raise frame.file.error(f"{state.name}.{method}() takes other arguments", node, shown)
-    return found
+    return arguments
 
 
 def key_columns(run: Execution, frame: Frame, key: Symbol, node: ast.AST) -> tuple[Tree, ...]:
@@ -112,10 +115,10 @@ def _merged(run: Execution, frame: Frame, state: State, function: Symbol, node: 
     before, run.merging = run.merging, state
     try:
         old = Old(line=node.lineno)
-        made = run.steps.apply(run, frame, function, [old], node)
+        result = run.steps.apply(run, frame, function, [old], node)
     finally:
         run.merging = before
-    return run.data(frame, made, node)
+    return run.data(frame, result, node)
 
 
 def _check_k(k: Tree, frame: Frame, node: ast.AST) -> None:
@@ -133,15 +136,15 @@ def call_app(run: Execution, frame: Frame, method: str, node: ast.Call) -> Symbo
     if run.merging is not None:
         message = f"app.emit() inside of a merge function of `{run.merging.name}`"
         raise frame.file.error(message, node, "emit before or after the merge")
-    given = called_with(run, frame, node)
-    match given.plain:
+    arguments = called_with(run, frame, node)
+    match arguments.plain:
         case (Const(value=str() as name),):
             pass
         case _:
             hint = 'app.emit("spam", message=e.id)'
             raise frame.file.error("app.emit() takes a name, then fields by name", node, hint)
-    check_fields(run, frame, name, list(given.keywords), node)
-    fields = [(n, run.data(frame, s, node)) for n, s in given.keywords.items()]
+    check_fields(run, frame, name, list(arguments.keywords), node)
+    fields = [(n, run.data(frame, s, node)) for n, s in arguments.keywords.items()]
     run.emit(name, fields, node)
     return Const(None, line=node.lineno)
 

@@ -301,10 +301,10 @@ def _written_out(run: Execution, frame: Frame, node: ast.For, elements: list[Sym
             break
         run.conditions, frame.variables = path.conditions, dict(path.variables)
         bind(run, frame, node.target, element, node)
-        made = execute(run, frame, node.body, _here(run, frame))
-        left.returns += made.returns
-        broken += made.breaks
-        path = join_all([*made.continues, *([made.falls] if made.falls is not None else [])])
+        exits = execute(run, frame, node.body, _here(run, frame))
+        left.returns += exits.returns
+        broken += exits.breaks
+        path = join_all([*exits.continues, *([exits.falls] if exits.falls is not None else [])])
         if path is not None and not (left.returns or broken or len(run.checks) > failures):
             path = Path(before, path.variables)  # all rounds come here
     if path is not None and node.orelse:

@@ -169,8 +169,8 @@ def truth(tree: Tree) -> bool | None:
             return None
     match tree:
         case Op(name="not", args=(inner,)):
-            found = truth(inner)
-            return None if found is None else not found
+            inner_truth = truth(inner)
+            return None if inner_truth is None else not inner_truth
         case Op(name="tuple" | "list", args=args):
             return bool(args)
     return None

@@ -42,12 +42,12 @@ def unpacked(values: Iterable[object], count: int) -> tuple[object, ...]:
     >>> unpacked("ab", 2)
     ('a', 'b')
     """
-    found = tuple(values)
-    if len(found) > count:
+    items = tuple(values)
+    if len(items) > count:
         raise ValueError(f"too many values to unpack (expected {count})")
-    if len(found) < count:
-        raise ValueError(f"not enough values to unpack (expected {count}, got {len(found)})")
-    return found
+    if len(items) < count:
+        raise ValueError(f"not enough values to unpack (expected {count}, got {len(items)})")
+    return items
 
 
 def spread_out(run: Execution, symbol: Symbol, line: int) -> list[Symbol] | None:

@@ -470,11 +470,11 @@ def _merge(
     effects: Sequence[tuple[Effect, EffectRows]],
 ) -> AccessMethod:
     here, cursor, state = runner.here, runner.cursor, use.state
-    told = [(e, rows) for e, rows in effects if isinstance(e, MergeEffect) and e.state == state]
+    merges = [(e, rows) for e, rows in effects if isinstance(e, MergeEffect) and e.state == state]
     method = MERGE_TRAITS[kind].method
     if use.merges == "live":
         merge = runner.live_methods(state)[method]
-        return _done_and_noted(runner, merge, *told[0], kind) if told else merge
+        return _done_and_noted(runner, merge, *merges[0], kind) if merges else merge
 
     def merge_elsewhere(key: Any, *args: Any) -> None:
         if here.is_stopped:
@@ -489,12 +489,12 @@ def _merge(
                 return
             case "asked":
                 raise _stopped(here, key if type(key) is tuple else (key,))
-        if not told:
+        if not merges:
             raise runner.unplanned(f"merges into {state}")
-        _note(runner, *told[0], key, kind, args)
+        _note(runner, *merges[0], key, kind, args)
 
-    if use.merges == "noted" and told:
-        quick = _noted_at_once(runner, *told[0], kind, merge_elsewhere)
+    if use.merges == "noted" and merges:
+        quick = _noted_at_once(runner, *merges[0], kind, merge_elsewhere)
         if quick is not None:
             return quick
     return _with_names(merge_elsewhere, kind)
@@ -556,8 +556,8 @@ def _note(
     if effect.of_list and effect.form != "value":
         values.append(args[0] if of_element else None)
     if len(values) != len(rows.columns):
-        wanted = len(rows.columns) - len(values) + len(parts)
-        why = f"a key of {effect.state} has {wanted} parts, not {len(parts)}"
+        expected = len(rows.columns) - len(values) + len(parts)
+        why = f"a key of {effect.state} has {expected} parts, not {len(parts)}"
         raise runner.cursor.failed(CellFailure(why))
     runner.putter(rows)(*values)
 

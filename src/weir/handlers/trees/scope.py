@@ -45,27 +45,27 @@ class Scope:
     handler: str = ""
     vectorise: bool = True
     """Where it is False, everything but bare columns and constants runs row by row."""
-    known: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    memo: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """What was worked out of values of this scope, by what it is and the value's id; the values are
     kept with it, so that no other one gets the id."""
 
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
-def remembered(scope: Scope, what: object, tree: Tree, work: Callable[[], _Found]) -> _Found:
+def remembered(scope: Scope, what: object, tree: Tree, work: Callable[[], _Result]) -> _Result:
     """Work something out of a value once: a part of many values is not visited for each."""
     key = what, id(tree)
-    if key not in scope.known:
-        scope.known[key] = tree, work()
-    found: _Found = scope.known[key][1]
-    return found
+    if key not in scope.memo:
+        scope.memo[key] = tree, work()
+    result: _Result = scope.memo[key][1]
+    return result
 
 
 def from_below(tree: Tree, scope: Scope, what: object, work: Callable[[Tree], object]) -> None:
     """Work something out for all parts of a value first, so that none needs Python's stack for what
     lies below it."""
-    if (what, id(tree)) not in scope.known:
+    if (what, id(tree)) not in scope.memo:
         for part in bottom_up(tree):
             work(part)
 
@@ -84,7 +84,7 @@ def is_leaf(tree: Tree) -> bool:
 
 def leaf_type(tree: Tree, scope: Scope) -> pa.DataType:
     """Return the type of a leaf's column."""
-    return BIGINT if isinstance(tree, Instant) else _found(tree, scope)[1]
+    return BIGINT if isinstance(tree, Instant) else _column_of_leaf(tree, scope)[1]
 
 
 def leaf_column(tree: Tree, scope: Scope) -> Expr:
@@ -92,11 +92,11 @@ def leaf_column(tree: Tree, scope: Scope) -> Expr:
     if isinstance(tree, Instant):
         column = Column(tree.name, type=scope.time)
         return column if scope.time == BIGINT else Cast(column, type=BIGINT)
-    name, dtype = _found(tree, scope)
+    name, dtype = _column_of_leaf(tree, scope)
     return Column(name, type=dtype)
 
 
-def _found(tree: Tree, scope: Scope) -> tuple[str, pa.DataType]:
+def _column_of_leaf(tree: Tree, scope: Scope) -> tuple[str, pa.DataType]:
     match tree:
         case Field(name=name) if name in scope.fields:
             return scope.fields[name]
@@ -122,7 +122,7 @@ def leaves(
 ) -> tuple[Tree, ...]:
     """Return the leaves of values, each once, in the order of their first use; a part that `is_one`
     counts as a leaf."""
-    found: dict[Tree, None] = {}
+    unique: dict[Tree, None] = {}
     seen: set[int] = set()
     stack = list(reversed(trees))
     while stack:
@@ -131,10 +131,10 @@ def leaves(
             continue
         seen.add(id(tree))
         if is_leaf(tree) or is_one(tree):
-            found[tree] = None
+            unique[tree] = None
         else:
             stack.extend(reversed(children(tree)))
-    return tuple(found)
+    return tuple(unique)
 
 
 def has_old(tree: Tree) -> bool:

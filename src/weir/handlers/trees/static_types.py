@@ -132,10 +132,10 @@ def widened(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType |
 
 
 def _list_of(elements: list[pa.DataType | None]) -> pa.DataType | None:
-    found: pa.DataType | None = NULL
+    element_type: pa.DataType | None = NULL
     for element in elements:
-        found = merged(found, element)
-    return None if found is None else pa.list_(found)
+        element_type = merged(element_type, element)
+    return None if element_type is None else pa.list_(element_type)
 
 
 class _Typing:
@@ -146,9 +146,9 @@ class _Typing:
         return remembered(self._scope, ("column", self._old), tree, lambda: self._column(tree))
 
     def _column(self, tree: Tree) -> pa.DataType | None:
-        found = self.of(tree)
-        if found is not None:
-            return found
+        own_type = self.of(tree)
+        if own_type is not None:
+            return own_type
         match tree:
             case Opaque():
                 return tree.type
@@ -170,16 +170,16 @@ class _Typing:
                 inside = self._arguments(tree)
                 return None if inside is None else type_of(like, inside)
             case Python(function=function, args=(over,), keywords=()) if function is sum:
-                found = self.of(over)
-                return DOUBLE if found == pa.list_(DOUBLE) else None
+                own_type = self.of(over)
+                return DOUBLE if own_type == pa.list_(DOUBLE) else None
         return None
 
     def of(self, tree: Tree) -> pa.DataType | None:
         if is_leaf(tree):
             return leaf_type(tree, self._scope)
-        return remembered(self._scope, ("type", self._old), tree, lambda: self._found(tree))
+        return remembered(self._scope, ("type", self._old), tree, lambda: self._computed(tree))
 
-    def _found(self, tree: Tree) -> pa.DataType | None:
+    def _computed(self, tree: Tree) -> pa.DataType | None:
         match tree:
             case Old():
                 return self._old
@@ -207,10 +207,10 @@ class _Typing:
         types = [self.of(a) for a in args]
         match name:
             case "if" | "and" | "or":
-                found = types[0]
+                common = types[0]
                 for other in types[1:]:
-                    found = merged(found, other)
-                return found
+                    common = merged(common, other)
+                return common
             case "tuple" | "list" | "set":
                 return _list_of(types)
             case "neg" | "pos" | "invert":
@@ -299,10 +299,10 @@ class _Typing:
         if isinstance(function, ScalarFunction):
             return function.result
         if function in (min, max) and len(args) > 1:
-            found = self.of(args[0])
+            common = self.of(args[0])
             for arg in args[1:]:
-                found = merged(found, self.of(arg))
-            return found
+                common = merged(common, self.of(arg))
+            return common
         if function is abs and len(args) == 1:
             return as_number(self.of(args[0]))
         if function is round:
@@ -337,8 +337,8 @@ class _Typing:
         if tree.function is sum:  # the sum of no floats is the int 0
             whole = element == NULL or as_number(element) == BIGINT
             return BIGINT if whole and len(tree.args) == 1 and not tree.keywords else None
-        found: pa.DataType | None = element
+        common: pa.DataType | None = element
         for name, value in tree.keywords:
             if name == "default":
-                found = merged(found, self.of(value))
-        return None if found == NULL else found
+                common = merged(common, self.of(value))
+        return None if common == NULL else common

@@ -35,7 +35,7 @@ def walk_tree(tree: Tree) -> Iterator[Tree]:
 
 
 def changed_tree(
-    tree: Tree, change: Callable[[Tree], Tree], known: dict[int, Tree] | None = None
+    tree: Tree, change: Callable[[Tree], Tree], shared: dict[int, Tree] | None = None
 ) -> Tree:
     """Return the tree with its leaves changed; what is shared stays shared.
 
@@ -43,7 +43,7 @@ def changed_tree(
     >>> changed_tree(Op("neg", (Field("a"),)), lambda leaf: Field("b"))
     Op(name='neg', args=(Field(name='b'),))
     """
-    memo: dict[int, Tree] = {} if known is None else known
+    memo: dict[int, Tree] = {} if shared is None else shared
 
     def again(part: Tree) -> Tree:
         if id(part) not in memo:
@@ -112,11 +112,11 @@ def moved(
     access: GetAccess | MergeAccess | EmitAccess,
     by: int,
     blocks: dict[int, int],
-    known: dict[int, Tree],
+    shared: dict[int, Tree],
 ) -> GetAccess | MergeAccess | EmitAccess:
     """Return the access with all orders in it raised, and loops called as `blocks` says.
 
-    `known` has the trees of the same handler that were changed before: they stay shared.
+    `shared` has the trees of the same handler that were changed before: they stay shared.
     """
 
     def leaf(tree: Tree) -> Tree:
@@ -127,7 +127,7 @@ def moved(
                 return replace(tree, block=blocks[tree.block])
         return tree
 
-    changed = changed_access(access, access.order + by, leaf, known)
+    changed = changed_access(access, access.order + by, leaf, shared)
     return changed if access.block is None else replace(changed, block=blocks[access.block])
 
 
@@ -135,12 +135,12 @@ def changed_access(
     access: GetAccess | MergeAccess | EmitAccess,
     order: int,
     leaf: Callable[[Tree], Tree],
-    known: dict[int, Tree],
+    shared: dict[int, Tree],
 ) -> GetAccess | MergeAccess | EmitAccess:
     """Return the access with another order, and with the leaves of its trees changed."""
 
     def again(tree: Tree) -> Tree:
-        return changed_tree(tree, leaf, known)
+        return changed_tree(tree, leaf, shared)
 
     def each(trees: Iterable[Tree]) -> tuple[Tree, ...]:
         return tuple(map(again, trees))

@@ -60,8 +60,8 @@ class Tree:
         if self._hash is None:
             for part in bottom_up(self):  # which are then one step each, however deep it is
                 if part._hash is None:
-                    told = hash((type(part).__name__, *part.parts()))
-                    object.__setattr__(part, "_hash", told)
+                    value = hash((type(part).__name__, *part.parts()))
+                    object.__setattr__(part, "_hash", value)
         assert self._hash is not None
         return self._hash
 
@@ -86,7 +86,7 @@ class Tree:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
 
     @classmethod
-    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+    def build(cls, below: Sequence[Tree], **named: Any) -> Tree:
         """Return a node of its children and its other fields."""
         return cls(**named)
 
@@ -99,7 +99,7 @@ def _standing_for(tree: Tree) -> Tree:
 
 def _are_equal(one: Tree, other: Tree) -> bool:
     stack, pairs = [(one, other)], set()
-    found: list[tuple[Tree, Tree]] = []
+    equal_pairs: list[tuple[Tree, Tree]] = []
     while stack:
         a, b = map(_standing_for, stack.pop())
         if a is b or (id(a), id(b)) in pairs:
@@ -107,9 +107,9 @@ def _are_equal(one: Tree, other: Tree) -> bool:
         if type(a) is not type(b) or hash(a) != hash(b) or a.own() != b.own():
             return False
         pairs.add((id(a), id(b)))
-        found.append((a, b))
+        equal_pairs.append((a, b))
         stack.extend(zip(children(a), children(b), strict=True))
-    for a, b in found:
+    for a, b in equal_pairs:
         a, b = _standing_for(a), _standing_for(b)
         if a is not b:
             object.__setattr__(a, "_twin", b)
@@ -117,10 +117,10 @@ def _are_equal(one: Tree, other: Tree) -> bool:
 
 
 def _remade(listed: list[tuple[type[Tree], int, dict[str, Any], list[int]]]) -> Tree:
-    made: list[Tree] = []
+    trees: list[Tree] = []
     for kind, line, named, numbers in listed:
-        made.append(kind.made([made[n] for n in numbers], line=line, **named))
-    return made[-1]
+        trees.append(kind.build([trees[n] for n in numbers], line=line, **named))
+    return trees[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,10 +180,10 @@ class Const(Tree):
     value: object
 
     def parts(self) -> tuple[object, ...]:
-        return _told(self.value)
+        return _comparable(self.value)
 
 
-def _told(value: object) -> tuple[object, ...]:
+def _comparable(value: object) -> tuple[object, ...]:
     """Return what two constants are compared by: Python says that True == 1 == 1.0."""
     match value:
         case float():
@@ -191,9 +191,9 @@ def _told(value: object) -> tuple[object, ...]:
         case complex():
             return complex, repr(value)
         case tuple():
-            return tuple, *map(_told, value)
+            return tuple, *map(_comparable, value)
         case frozenset():
-            return frozenset, frozenset(map(_told, value))
+            return frozenset, frozenset(map(_comparable, value))
     try:
         hash(value)
     except TypeError:
@@ -215,7 +215,7 @@ class Op(Tree):
         return {"name": self.name}
 
     @classmethod
-    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+    def build(cls, below: Sequence[Tree], **named: Any) -> Tree:
         return cls(args=tuple(below), **named)
 
 
@@ -233,7 +233,7 @@ class Attribute(Tree):
         return {"name": self.name}
 
     @classmethod
-    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+    def build(cls, below: Sequence[Tree], **named: Any) -> Tree:
         return cls(of=below[0], **named)
 
 
@@ -253,7 +253,7 @@ class Method(Tree):
         return {"name": self.name, "keywords": tuple(name for name, _ in self.keywords)}
 
     @classmethod
-    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+    def build(cls, below: Sequence[Tree], **named: Any) -> Tree:
         args, keywords = _called_with(below[1:], named.pop("keywords"))
         return cls(of=below[0], args=args, keywords=keywords, **named)
 
@@ -274,11 +274,11 @@ class Python(Tree):
     like: Tree | None = field(default=None, compare=False, repr=False)
 
     def parts(self) -> tuple[object, ...]:
-        return *_told(self.function), self.args, self.keywords, self.result
+        return *_comparable(self.function), self.args, self.keywords, self.result
 
     def own(self) -> tuple[object, ...]:
         names = tuple(name for name, _ in self.keywords)
-        return *_told(self.function), len(self.args), names, self.result
+        return *_comparable(self.function), len(self.args), names, self.result
 
     def named(self) -> dict[str, Any]:
         names = tuple(name for name, _ in self.keywords)
@@ -286,7 +286,7 @@ class Python(Tree):
         return named if self.like is None else named | {"like": self.like}
 
     @classmethod
-    def made(cls, below: Sequence[Tree], **named: Any) -> Tree:
+    def build(cls, below: Sequence[Tree], **named: Any) -> Tree:
         args, keywords = _called_with(below, named.pop("keywords"))
         return cls(args=args, keywords=keywords, **named)
 
@@ -312,9 +312,9 @@ def children(value: Tree) -> tuple[Tree, ...]:
     return ()
 
 
-def bottom_up(*roots: Tree, given: Container[Tree] = ()) -> Iterator[Tree]:
+def bottom_up(*roots: Tree, bound: Container[Tree] = ()) -> Iterator[Tree]:
     """Yield all nodes of values, what a node is made of before the node, each once; those that are
-    `given` are taken as they are.
+    `bound` are not descended into.
 
     >>> [type(t).__name__ for t in bottom_up(Op("neg", (Field("a"),)))]
     ['Field', 'Op']
@@ -328,5 +328,5 @@ def bottom_up(*roots: Tree, given: Container[Tree] = ()) -> Iterator[Tree]:
         elif id(tree) not in seen:
             seen.add(id(tree))
             stack.append((tree, True))
-            if not given or tree not in given:
+            if not bound or tree not in bound:
                 stack.extend((child, False) for child in reversed(children(tree)))
