@@ -72,7 +72,7 @@ BEFORE = [
 @pytest.mark.parametrize("access", REFUSED)
 def test_what_a_state_refuses_ends_the_run_even_if_it_is_caught(access: str, serial: bool) -> None:
     if access == "total.get(e.n)" and not serial:  # the plan has to know the key
-        with pytest.raises(PlanError, match="STRING is wanted"):
+        with pytest.raises(PlanError, match="expected STRING"):
             compared(CAUGHT.format(access=access))
         return
     count, _ = compared(CAUGHT.format(access=access), serial=serial)

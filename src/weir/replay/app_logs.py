@@ -25,39 +25,40 @@ _EDGE = 1 << 16
 
 
 def log_paths(app: App, overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return the path of each log, given or by default; PlanError for an unknown name, or where
-    there is none."""
+    """Return the path of each log, overridden or declared; PlanError for an unknown name, or a log
+    without a path."""
     logs = [name for name, event in app.event_types.items() if event.is_log]
     for name in overrides:
         if name in app.event_types and name not in logs:
-            message = f"the events of `{name}` are the rows of a stream, which has no log to give"
-            raise PlanError(message, hint="name the paths where the stream is made")
+            message = f"the events of `{name}` come from a stream, so they have no log"
+            raise PlanError(message, hint="set the paths where the stream is declared")
         if name not in logs:
             raise unknown("log", name, logs)
     paths = {name: overrides.get(name) or app.event_types[name].path for name in logs}
     missing = [name for name, path in paths.items() if not path]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
-        hint = f"--log {missing[0]}=PATH, or app.events('{missing[0]}', …, path='PATH')"
-        raise PlanError(f"there is no log for {names}", hint=hint)
+        name = missing[0]
+        hint = f"pass --log {name}=PATH, or declare app.events('{name}', …, path='PATH')"
+        raise PlanError(f"no log for {names}", hint=hint)
     return {name: path for name, path in paths.items() if path}
 
 
 def parse_log(text: str) -> tuple[str, str]:
-    """Split NAME=PATH; PlanError if it is none.
+    """Split NAME=PATH; PlanError for any other text.
 
     >>> parse_log("message=data/m-*.jsonl")
     ('message', 'data/m-*.jsonl')
     """
     name, equals, path = text.partition("=")
     if not (name and equals and path):
-        raise PlanError(f"--log takes NAME=PATH, not '{text}'")
+        raise PlanError(f"invalid --log '{text}'; expected NAME=PATH")
     return name, path
 
 
 def parse_time(text: str | int, option: str) -> int:
-    """Return the ticks of a time: a number, or ISO 8601 (UTC unless it says an offset). PlanError
-    if it is none, or is further off than the time of any event.
+    """Return the ticks of a time: a number, or ISO 8601 (UTC unless it has an offset). PlanError
+    for any other text, and for a time beyond that of any event.
 
     >>> parse_time("1970-01-01T00:00:01", "--from"), parse_time("-5", "--to"), parse_time(7, "end")
     (1000000, -5, 7)
@@ -66,8 +67,8 @@ def parse_time(text: str | int, option: str) -> int:
         ticks = int(text)
     except ValueError:
         ticks = _iso_ticks(str(text), option)
-    if not -LATEST <= ticks <= LATEST + 1:  # which is behind all events
-        raise PlanError(f"{option} is no time: {text}", hint="times are from -2^62 to 2^62 ticks")
+    if not -LATEST <= ticks <= LATEST + 1:  # which is after all events
+        raise PlanError(f"invalid {option} {text}", hint="expected a time from -2^62 to 2^62 ticks")
     return ticks
 
 
@@ -75,8 +76,8 @@ def _iso_ticks(text: str, option: str) -> int:
     try:
         return int(parse_timestamps(pa.array([text]))[0].value)
     except pa.ArrowInvalid:
-        hint = "ticks (microseconds since 1970), or ISO 8601 such as 2024-05-01T12:00:00"
-        raise PlanError(f"{option} is no time: '{text}'", hint=hint) from None
+        hint = "expected ticks (microseconds since 1970), or ISO 8601 such as 2024-05-01T12:00:00"
+        raise PlanError(f"invalid {option} '{text}'", hint=hint) from None
 
 
 def open_logs(
@@ -104,7 +105,7 @@ def warn_of_logs(logs: Sequence[RankedLog]) -> None:
 
 
 def open_sources(sources: Sequence[Source]) -> list[RankedLog]:
-    """Open the partitions of other sources that an app's streams are made of."""
+    """Open the partitions of the other sources that an app's streams read."""
     return [
         RankedLog(source, number, partition)
         for source in sources

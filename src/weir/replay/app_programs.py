@@ -1,4 +1,4 @@
-"""Makes a plain program of an app, which every runner runs: `weir run app.py`."""
+"""Makes a plain program of an app, for any runner: `weir run app.py`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def app_program(
     vectorise: bool = True,
 ) -> Program:
     """Return the program whose outputs are what an app emits, each a file in the folder `out`;
-    without a folder, a program to be looked at, whose logs need not be known."""
+    without a folder, a program to inspect, whose logs need no paths."""
     paths = log_paths(app, logs or {} if out is not None else _shown_paths(app))
     compiled = compile_app(app, paths=paths, params=params or {}, vectorise=vectorise)
     if not compiled.emitted:
@@ -68,6 +68,6 @@ def how_it_runs(app: App, params: Mapping[str, object] | None = None) -> str:
 
 
 def _shown_paths(app: App) -> dict[str, str]:
-    """Return the paths of logs, made-up ones where a run would say them."""
+    """Return the paths of logs, with placeholders for those that a run would set."""
     logs = {name: event for name, event in app.event_types.items() if event.is_log}
     return {name: event.path or f"{name}.jsonl" for name, event in logs.items()}

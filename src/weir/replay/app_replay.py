@@ -1,13 +1,13 @@
-"""`replay_app` runs an app over its logs, batch by batch, from wherever an earlier try got to.
+"""Runs an app over its logs, batch by batch, and resumes where an earlier attempt stopped.
 
 Rules
-1. Logs that are small are one batch, which goes straight to the outputs. Others are cut
-   (`batch_cuts.py`); a finished batch leaves what it emitted and the states behind it in
-   `DIR/.replay` (`run_folder.py`), and the next one begins with those states.
-2. What was emitted in all batches is put together at the end. Outputs are renamed to their paths
-   when all of them are whole.
-3. Batches, the runner and its settings change nothing in what is written. So a replay may go on
-   with another runner, but not with other logs, code, parameters or times.
+1. Small logs are one batch, which is written straight to the outputs. Larger ones are cut
+   (`batch_cuts.py`); a finished batch leaves its emitted rows and its final states in
+   `DIR/.replay` (`run_folder.py`), and the next batch begins with those states.
+2. At the end the emitted rows of all batches are put together. Outputs are renamed to their paths
+   when all of them are complete.
+3. Batches, the runner and its settings do not change what is written. So a replay may resume with
+   another runner, but not with other logs, code, parameters or times.
 """
 
 from __future__ import annotations
@@ -106,11 +106,11 @@ def replay_app(
     """
     check_numbers(cut=cut, parallelism=parallelism)
     if format not in ("parquet", "jsonl"):
-        raise PlanError(f"no replay writes '{format}'", hint="parquet or jsonl")
+        raise PlanError(f"invalid format '{format}'", hint="expected parquet or jsonl")
     if batch is not None and batch < 1:
-        raise PlanError(f"a batch has at least 1 event, not {batch}")
+        raise PlanError(f"invalid batch {batch}; expected at least 1 event")
     if shadow is not None and shadow < 0:
-        raise PlanError(f"shadow is a number of events, or 0, not {shadow}")
+        raise PlanError(f"invalid shadow {shadow}; expected a number of events, or 0 for none")
     choice = RunChoice(runner, parallelism, cut, check, master, settings, spark)
     options = _Options(
         Path(out), format, batch,
@@ -130,7 +130,7 @@ def replay_app(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """Holds where things go and come from."""
+    """The options of a replay: where it reads and writes, and how large batches are."""
 
     out: Path
     format: str
@@ -141,7 +141,7 @@ class _Options:
 
 @dataclass(slots=True)
 class _Replay:
-    """Holds what a replay knows while it runs."""
+    """The state of a replay while it runs."""
 
     task: ReplayTask
     options: _Options
@@ -150,7 +150,7 @@ class _Replay:
     anew: bool
     shadow: int | None
     first: BatchProgram = field(init=False)
-    """The program of the first batch, with the states behind it."""
+    """The program of the first batch, with the states after it."""
     begun: dict[str, str] = field(default_factory=dict)
     """The tables that the first batch begins with, by the keys of states."""
     manifest: StateManifest | None = None
@@ -169,7 +169,7 @@ class _Replay:
             self._begin_with(self.options.state_in)
         task = self.task
         if task.start is not None and task.end is not None and task.start >= task.end:
-            raise PlanError(f"no time is from {task.start} to before {task.end}")
+            raise PlanError(f"--from {task.start} is not before --to {task.end}")
         self._check_streams()
         times = open_logs(self.first.program, task.paths, only_times=True)
         warn_of_logs(times)
@@ -201,11 +201,11 @@ class _Replay:
 
     @property
     def _streams(self) -> list[str]:
-        """The event types that are no logs but streams."""
+        """The event types that are streams, not logs."""
         return [e.name for e in self.task.app.event_types.values() if not e.is_log]
 
     def _check_streams(self) -> None:
-        """Refuse what needs logs where there are none."""
+        """Raise PlanError for options that need logs, if events come from a stream."""
         for name in self._streams:
             if self.options.batch is not None:
                 raise PlanError(
@@ -214,7 +214,7 @@ class _Replay:
                     hint="leave out --batch, or write the stream to a file and give that as a log",
                 )
             if self.options.state_out is not None and self.task.end is None:
-                raise PlanError(f"--state-out needs --to: `{name}` is no log but a stream")
+                raise PlanError(f"--state-out needs --to: `{name}` is a stream, not a log")
 
     def _begin_with(self, saved: Path) -> None:
         """Begin with a saved state: with its tables, at its time."""
@@ -269,7 +269,7 @@ class _Replay:
         return Shadowing(self.task, self.shadow)
 
     def _cuts(self, folder: RunFolder, times: Sequence[RankedLog]) -> LogCuts | None:
-        """Find where the logs are cut; None if they are one batch and nobody must know more."""
+        """Return where the logs are cut; None if they are one batch and no option needs cuts."""
         options, task = self.options, self.task
         if self._streams:
             return None
@@ -289,8 +289,8 @@ class _Replay:
         return cuts
 
     def _at_once(self, folder: RunFolder, run: RunBatch, cuts: LogCuts | None) -> ReplayReport:
-        """Run all as one batch, straight to the outputs; or, if they are compared with the serial
-        loop, first to a folder."""
+        """Run everything as one batch, straight to the outputs; or first to a folder, if they are
+        compared with the serial loop."""
         paths = {key: self._output_path(key) for key in self.first.emitted}
         is_compared = self.loops is not None
         planned = batch_program(
@@ -371,14 +371,14 @@ class _Replay:
         self, program: BatchProgram, tables: Mapping[str, str], batch: LogBatch | None,
         folder: Path, finished: FinishedBatch, as_of: int | None,
     ) -> None:  # fmt: skip
-        """Compare what a batch has written in a folder with the serial loop, if that is asked."""
+        """Compare what a batch wrote to a folder with the serial loop, if that is enabled."""
         if self.loops is not None:
             emitted = {key: str(folder / file.path) for key, file in finished.emitted.items()}
             states = {key: str(folder / file.path) for key, file in finished.states.items()}
             self.loops.check(WrittenBatch(program, tables, batch, emitted, states, as_of))
 
     def _progress(self, cuts: LogCuts, number: int, before: int, size: int) -> OnProgress | None:
-        """Tell of a batch, before which this process has taken so many of `size` events."""
+        """Return what reports a batch's progress; `before` of `size` events are done before it."""
         progress = self.progress
         if progress is None:
             return None
@@ -386,7 +386,7 @@ class _Replay:
 
         def tell(inner: Progress) -> None:
             stage = f"{where}, {inner.stage}" if inner.stage else where
-            # The rows of states that are read in again are no events.
+            # The rows of restored states are not events.
             events = before + min(inner.events, cuts.batches[number].events)
             reached = min(inner.reached, cuts.batches[number].reached)
             progress(Progress(events, reached, events, size, stage))
@@ -413,7 +413,7 @@ class _Replay:
 
     def _upto(self, cuts: LogCuts | None) -> int | None:
         """Return the time before which all events are in the last state; None if there are none, or
-        nobody knows."""
+        the time is unknown."""
         if self.task.end is not None:
             return self.task.end
         if cuts is not None and cuts.first is not None:

@@ -1,4 +1,4 @@
-"""Puts together what the batches of a replay have emitted."""
+"""Assembles the outputs of a replay from the emitted rows of its batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weir.runtime.reports import RunReport
 def finished_batch(
     program: BatchProgram, report: RunReport, folder: Path, events: int
 ) -> FinishedBatch:
-    """Say what a batch has made, by its report; paths are those in its folder."""
+    """Return what a batch wrote, from its report; paths are relative to its folder."""
     by_path = {str(Path(o.path)): o for o in report.outputs}
 
     def file(path: str) -> MadeFile:
@@ -37,8 +37,8 @@ def assemble(
     batches: Sequence[tuple[Path, FinishedBatch]],
     path_of: Callable[[str], str],
 ) -> dict[str, MadeFile]:
-    """Write what all batches have emitted to the outputs, by their keys; all of them are renamed to
-    their paths when all are whole."""
+    """Write the emitted rows of all batches to the outputs, by their keys. The outputs are renamed
+    to their paths when all of them are complete."""
     assembled: dict[str, MadeFile] = {}
     staged: list[OutputStaging] = []
     with ExitStack() as undo:

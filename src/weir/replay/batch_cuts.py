@@ -3,8 +3,9 @@
 Rules
 1. The order of all logs together is (vs, rank, offset); the *rank* numbers the partitions of all
    logs, by event type and then by partition. A cut may lie anywhere in it, between equal times too.
-2. A row that is late by its log's options is no event: it counts for no batch. One that is adjusted
-   stands where its new start puts it. Rows are judged by the ingress itself, as in any run.
+2. A row that is late by its log's options is not an event: no batch counts it. A row that is
+   adjusted stands where its new start puts it. Rows are judged by the ingress itself, as in any
+   run.
 3. Where a log is not in order (`delay` allows it), a batch's rows do not stand together. A batch
    reads from the first to the last of them, and leaves out those of other batches.
 4. Reading begins at a *mark*: between two chunks of this pass, where the byte and the time that the
@@ -63,7 +64,7 @@ class BatchPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LogBatch(msgspec.Struct, frozen=True):
-    """Names a batch: the events behind `after`, up to `upto` (None: from the first, to the last).
+    """Names a batch: the events after `after`, up to `upto` (None: from the first, to the last).
     It has a part for each rank."""
 
     after: LogPosition | None
@@ -94,7 +95,7 @@ class LogCuts(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RankedLog:
-    """Is one partition of the logs; `number` is that of the partition within its source."""
+    """One partition of the logs; `number` is that of the partition within its source."""
 
     source: Source
     number: int
@@ -137,7 +138,7 @@ class _Cursor:
     log: RankedLog
     rows: int
     span: tuple[int, int]
-    """The times whose events are wanted."""
+    """The first time whose events count, and the first after them."""
     now: int = START
     """What the partition has reached; OPEN at its end."""
     read: int = 0
@@ -167,7 +168,7 @@ class _Cursor:
         self.offsets = np.concatenate((self.offsets, batch.origin[1][is_in_span]))
         self.read = chunk.read
         self.marks.append(LogMark(chunk.stop, chunk.read, self._ingress.now))
-        # Behind the last time that is wanted, nothing is looked at.
+        # Nothing is read after the last time of the span.
         self.now = self._ingress.now if self._ingress.now < self.span[1] else OPEN
 
     @property
@@ -187,7 +188,7 @@ class _Cursor:
 
 @dataclass(slots=True)
 class _DraftBatch:
-    """Holds the batch in the making."""
+    """The batch that is being filled."""
 
     after: LogPosition | None
     begins: list[LogMark]
@@ -233,7 +234,7 @@ class _LogCutter:
             self._cut(_last_of(parts), [NO_TIMES for _ in parts])
 
     def batches(self) -> list[LogBatch]:
-        """Return all batches, when all is released."""
+        """Return all batches, after the last release."""
         if self._draft.events or not self._done:
             self._done.append(self._finished(self._last))
         else:
@@ -253,7 +254,7 @@ class _LogCutter:
                 draft.stops[rank] = max(draft.stops[rank], int(offsets.max()) + 1)
 
     def _take_in_order(self, parts: Sequence[EventPart], size: int) -> None:
-        """Put events into batches of the wanted number."""
+        """Put events into batches of `size` events."""
         vs, offsets = (np.concatenate(column) for column in zip(*parts, strict=True))
         ranks = np.repeat(np.arange(len(parts)), [len(part[0]) for part in parts])
         order = np.lexsort((offsets, ranks, vs))
@@ -271,8 +272,8 @@ class _LogCutter:
             begin = end
 
     def _cut(self, at: LogPosition, rest: Sequence[Int64s]) -> None:
-        """End the batch behind an event; `rest` are the offsets of released events that stand
-        behind it, by rank."""
+        """End the batch after an event; `rest` are the offsets of released events that come after
+        it, by rank."""
         self._done.append(self._finished(at))
         self._draft = _DraftBatch(at, self._begins(rest), [0] * len(rest))
         self._read_before = self._all_read()

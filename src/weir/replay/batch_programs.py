@@ -1,4 +1,4 @@
-"""Makes the program of a batch: what all variants of an app emit, and the state behind the batch.
+"""Makes the program of a batch: what all variants of an app emit, and the states after the batch.
 
 Rules
 1. Variants are compiled one by one; equal parts of their plans are one. An output that several
@@ -23,7 +23,7 @@ from weir.replay.variants import Variant
 from weir.runtime.programs import program_of
 
 FIRST_INDEX = 1 << 20
-"""The sources of states are numbered from here, behind any that a program has."""
+"""The sources of states are numbered from here, after any that a program has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +40,19 @@ class ReplayTask:
 
 @dataclass(frozen=True, slots=True)
 class BatchProgram:
-    """Is the program of a batch. Its keys are `variant folder/name`, of emitted streams and of
+    """The program of a batch. Its keys are `variant folder/name`, of emitted streams and of
     states; several may have one output."""
 
     program: Program
     emitted: Mapping[str, Output]
     states: Mapping[str, Output]
     saved: Mapping[str, FinalState]
-    """What the states' tables are made of, by the keys of states."""
+    """The states that the tables hold, by their keys."""
     restored: Mapping[str, tuple[Source, str]]
     """The sources of the tables that the batch begins with, by their names, each with the key of a
     state whose table it is."""
     hands_on: bool
-    """Whether the states behind the batch are among its outputs."""
+    """Whether the states after the batch are among its outputs."""
     in_rows: tuple[str, ...] = ()
     """The handlers that CPython runs row by row, in some variant."""
 
@@ -63,7 +63,7 @@ def key_of(variant: Variant, name: str) -> str:
 
 
 def first_program(task: ReplayTask, *, saved: bool) -> BatchProgram:
-    """Make the program of a first batch, with the states behind it; where no table can hold these,
+    """Make the program of a first batch, with the states after it; where no table can hold these,
     and nobody asked for them (`saved`), without: then there can be no second batch."""
     try:
         return batch_program(task, final=True)
@@ -83,9 +83,9 @@ def batch_program(
     saved: Mapping[str, FinalState] | None = None,
 ) -> BatchProgram:
     """Make the program of a batch. `emitted` says where emitted streams go by their keys (None: to
-    the batch's folder). With `final`, the states behind the batch go to its folder; where
-    `as_of` is given, no event is later, and what has ended by then is left out. `restored` are
-    the tables to begin with, by the keys of states, and `saved` what these were made of."""
+    the batch's folder). With `final`, the states after the batch go to its folder; where
+    `as_of` is set, no event is later, and what has ended by then is left out. `restored` are
+    the tables to begin with, by the keys of states, and `saved` the states that they came from."""
     begun = _Restored(saved or {}, restored or {})
     compiled = [
         compile_app(
@@ -150,7 +150,7 @@ class _Restored:
         if table not in self._streams:
             number = len(self._streams)
             shape, name = schema(self._saved[key]), f"state {state} {number}"
-            # Their ends are the next ticks, behind the latest time too: they are not read.
+            # Their ends are the next ticks, also after the latest time: they are not read.
             columns = (("vs", shape.time), *shape.columns)
             # Where its table is, is said when the batch is run: batches share the program.
             path = f"restored/{number}.parquet"

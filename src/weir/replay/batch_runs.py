@@ -1,4 +1,4 @@
-"""Runs the program of a batch, on the runner that was chosen."""
+"""Runs the program of a batch on the chosen runner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNNERS = ("local", "offline")
 
 @dataclass(frozen=True, slots=True)
 class RunChoice:
-    """Says how batches are run; nothing of it changes a result."""
+    """How batches are run; none of it changes a result."""
 
     runner: ReplayRunner = "local"
     parallelism: int | None = None
@@ -48,10 +48,10 @@ class RunBatch(Protocol):
 
 @contextmanager
 def batch_runner(choice: RunChoice) -> Iterator[RunBatch]:
-    """Give a function that runs batches; all of them on one session of Spark."""
+    """Yield a function that runs batches; all of them share one Spark session."""
     if choice.runner not in RUNNERS:
-        hint = "a replay is local or offline; weir run … --runner live follows logs"
-        raise PlanError(f"no replay runs on '{choice.runner}'", hint=hint)
+        hint = "expected local or offline; weir run … --runner live follows logs"
+        raise PlanError(f"invalid runner '{choice.runner}'", hint=hint)
     if choice.runner == "local":
         yield _local(choice)
         return

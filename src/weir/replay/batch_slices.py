@@ -1,4 +1,4 @@
-"""Hands out the slices of batches; those of the next batch begin to be read while one is run."""
+"""Opens the slices of each batch, and starts to read the next batch while one runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BatchReading:
         self._is_local, self._size = choice.runner == "local", choice.cut or CHUNK_ROWS
         self._next: tuple[int, Partitions] | None = None
         self._now, self._ahead = ExitStack(), ExitStack()
-        """The threads that read the batch at work, and the one behind it."""
+        """The threads that read the current batch, and the next one."""
 
     def __enter__(self) -> Self:
         return self
@@ -40,8 +40,8 @@ class BatchReading:
         self._ahead.close()
 
     def partitions(self, number: int) -> Partitions:
-        """Return the partitions of a batch, and begin to read the next one. What the batch before
-        it has read is dropped."""
+        """Return the partitions of a batch, and start to read the next one. The rows of the batch
+        before it are dropped."""
         self._now.close()
         prefetched = self._next
         partitions = (
@@ -71,7 +71,7 @@ def batch_partitions(
     program: BatchProgram, tables: Mapping[str, str], logs: Partitions
 ) -> Partitions:
     """Return what the sources of a batch's program read: logs, the states before it (`tables`, by
-    their keys), and what else the program's streams are made of."""
+    their keys), and the other sources of the program's streams."""
     partitions: dict[str, Sequence[SourcePartition]] = {}
     for source in program.program.sources:
         if source.name in program.restored:

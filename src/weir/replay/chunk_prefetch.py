@@ -1,7 +1,7 @@
-"""Reads a partition ahead of whoever takes its chunks, in a thread: some chunks wait at a time.
+"""Prefetches the chunks of a partition in a thread, a bounded number at a time.
 
-A batch's partitions begin to be read while the batch before it is still at work. What the reader
-raises, it raises where its chunk would have come.
+Reading a batch's partitions starts while the batch before it still runs. An error of the reader is
+raised where the failed chunk would have come.
 """
 
 from __future__ import annotations

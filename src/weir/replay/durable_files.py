@@ -1,4 +1,4 @@
-"""Writes small files and folders so that they are there whole, or not at all, after any crash."""
+"""Writes small files and folders atomically: after a crash they are complete, or not there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def rename_durably(source: Path, path: Path) -> None:
-    """Give a folder that is whole its name, after all that is in it has reached the disk."""
+    """Rename a complete folder, after everything in it has reached the disk."""
     for folder, _, names in os.walk(source):
         for name in names:
             _sync(Path(folder, name), os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Tells whether all that a finished replay wrote is still there, as it wrote it."""
+"""Checks that everything a finished replay wrote is still there, unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FinishedReplay(msgspec.Struct, frozen=True):
 
 
 def what_differs(done: FinishedReplay, state_out: Path | None) -> str:
-    """Say in words what is not there as it was written; nothing if all is."""
+    """Describe what is missing or changed; empty if nothing is."""
     for output in done.report.outputs:
         if problem := _output_differs(output):
             return problem

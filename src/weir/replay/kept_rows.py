@@ -1,5 +1,4 @@
-"""Tells whether a file holds the rows that were written to it: whoever goes on with it looks
-first."""
+"""Checks that a file still holds the rows that were written to it, before it is used again."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from weir.files.saved_outputs import open_outputs
 
 
 def rows_differ(path: str, digest: str) -> str:
-    """Say in words why the rows of a file are not those of a digest; nothing if they are."""
+    """Describe how the rows of a file differ from a digest; empty if they do not."""
     try:
         (saved,) = open_outputs([path])
         actual = str(total_digest(saved, lambda rows: None))

@@ -1,10 +1,10 @@
-"""Runs the serial loop over all events of a replay, and compares what was written: `--check`.
+"""Compares a whole replay with the serial loop, which runs over all its events: `--check`.
 
 Rules
-1. The loop goes on from batch to batch with its own cells. In a process that goes on with finished
-   batches it begins with the states that these have saved.
-2. A batch is compared when it is whole, before it counts: all rows that it emitted, whatever their
-   order (a file is sorted), and the states behind it, where these are saved.
+1. The loop keeps its own cells from batch to batch. In a process that resumes after finished
+   batches, it begins with the states that these saved.
+2. A batch is compared when it is complete, before it counts as finished: all rows that it emitted,
+   whatever their order (a file is sorted), and the states after it, if they are saved.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TELL_EVERY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class WrittenBatch:
-    """Says what a batch has made: its program, the tables that it began with, which part of the
+    """What a batch wrote: its program, the tables that it began with, which part of the
     logs it has (None: all), and the files of what it emitted and of its states, by their keys. The
     states are as of a time, or else of the last event's."""
 
@@ -60,10 +60,10 @@ class LoopCheck:
     task: ReplayTask
     progress: OnProgress | None = None
     events: int = 0
-    """How many events the loops have taken."""
+    """How many events the loops have processed."""
     _loops: dict[Variant, SerialLoop] = field(default_factory=dict)
     _before: int = 0
-    """How many events it had taken before the batch at work."""
+    """How many events it had processed before the current batch."""
 
     def check(self, written: WrittenBatch) -> None:
         """Run the loops over a batch; ReplayDiffers if it is not what they give."""

@@ -1,4 +1,4 @@
-"""Says what is replayed, part by part, so that a changed part is refused by its name."""
+"""Identifies what is replayed, part by part, so that a refusal can name the part that changed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ def replay_parts(
     said: Mapping[str, object],
     state_in: Path | None,
 ) -> dict[str, str]:
-    """Return the parts with what tells of each whether it is the same: the app's code and what
-    it compiles to, its logs (`log_marks`), the values of its parameters, and what else was
-    said."""
+    """Return a fingerprint for each part: the app's code and what it compiles to, its logs
+    (`log_marks`), the values of its parameters, and the other options."""
     parts = {f"the app {task.app.name}": ""}
-    # Where files are is no part of the app.
+    # The app does not depend on where files are.
     program = replace(compiled.program, outputs=tuple(
         replace(output, path=f"{n}.jsonl") for n, output in enumerate(compiled.program.outputs)
     ))  # fmt: skip

@@ -1,10 +1,10 @@
-"""Checks where a replay reads and writes before anything is run, so that it deletes nothing.
+"""Checks the paths of a replay before it runs, so that it overwrites and deletes nothing.
 
 Rules
-1. No output stands where a log or a stream is read from, whatever is a batch.
+1. No output has the path of a log or a stream that is read, whatever the batches are.
 2. `DIR/.replay` and the folders of saved states are removed as a whole. Nothing that the replay
    reads or writes lies in one of them.
-3. A state that a replay begins with stays: whoever was killed begins with it again.
+3. The state that a replay begins with stays: a replay that was killed begins with it again.
 """
 
 from __future__ import annotations

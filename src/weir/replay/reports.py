@@ -1,4 +1,4 @@
-"""Says what a replay has done: what it read, what each variant emitted, where it is."""
+"""Reports of a replay: what it read, what each variant emitted, and where the outputs are."""
 
 from __future__ import annotations
 

@@ -1,20 +1,20 @@
-"""Keeps how far a replay is, in `DIR/.replay`, so that a finished batch is never run again.
+"""Records the progress of a replay in `DIR/.replay`, so that a finished batch never runs again.
 
     lock           held (`flock`) by the process that replays
     run.json       what is replayed: the app's code, logs, parameters, options, each by its name
     cuts.json      where the logs are cut (`batch_cuts.py`)
-    00000/ …       a finished batch: what was emitted, the state behind it, `batch.json`
-    00001.part/    a batch in the making; it means nothing
-    report.json    all is done, and the outputs are in their places; the batches are gone
+    00000/ …       a finished batch: what was emitted, the state after it, `batch.json`
+    00001.part/    an unfinished batch; ignored
+    report.json    the replay is finished, and the outputs are in place; the batches are deleted
 
 Rules
 1. `run.json` is the first thing that is written. A replay that finds another one's finished
    batches is refused, with the names of what has changed: they would not fit the rest.
 2. Every file and folder gets its name when all of it has reached the disk (`durable_files.py`), so
-   whatever is killed, and whenever, finished batches are whole.
-3. What an earlier process left is used when its rows have the digests that were noted. Each of
-   the JSON files has the hash of what it says, so one that is damaged or edited is found.
-4. Of the states only the last finished batch's is needed; older ones are removed.
+   finished batches are complete, whenever the process is killed.
+3. What an earlier process left is used if its rows have the recorded digests. Each JSON file has
+   the hash of its contents, so damage and edits are detected.
+4. Only the states of the last finished batch are needed; older ones are removed.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class MadeFile(msgspec.Struct, frozen=True):
 
 
 class FinishedBatch(msgspec.Struct, frozen=True):
-    """Says what a finished batch has made: by variant and name what was emitted, by variant and
-    state the state behind it (variants may share files), and how many events it took."""
+    """What a finished batch wrote: by variant and name what was emitted, by variant and
+    state the state after it (variants may share files), and how many events it took."""
 
     events: int
     emitted: dict[str, MadeFile]
@@ -101,7 +101,9 @@ class RunFolder:
         now = ReplayRecord(dict(parts))
         file = self.path / _RUN
         if not file.exists() and self._has_finished:
-            raise RunError(f"'{file}', which says what was finished here, is gone; {self._way_out}")
+            raise RunError(
+                f"'{file}', which lists what is finished here, is missing; {self._way_out}"
+            )
         differences = self._changes(now) if file.exists() else ["it is new"]
         if differences and not self._has_finished:
             self.forget()
@@ -109,7 +111,7 @@ class RunFolder:
         elif differences:
             raise PlanError(
                 f"'{self.path}' holds another replay: {', '.join(differences)}",
-                hint="give another --out, or delete that folder (--anew does)",
+                hint="choose another --out, or delete that folder with --anew",
             )
 
     def _changes(self, now: ReplayRecord) -> list[str]:
@@ -147,7 +149,7 @@ class RunFolder:
 
     @property
     def cuts(self) -> LogCuts | None:
-        """Where the logs are cut, if that is known."""
+        """Where the logs are cut, if an earlier process has cut them."""
         file = self.path / _CUTS
         return self._read(file, _cuts_decoder) if file.exists() else None
 
@@ -156,22 +158,23 @@ class RunFolder:
 
     @property
     def report(self) -> FinishedReplay | None:
-        """What a replay that is done has told."""
+        """The report of a finished replay."""
         file = self.path / _REPORT
         return self._read(file, _report_decoder) if file.exists() else None
 
     def finished(self, number: int) -> FinishedBatch | None:
-        """Return what a batch has made, if it is finished."""
+        """Return what a batch wrote, if it is finished."""
         file = self.batch(number) / _BATCH
         if file.exists():
             return self._read(file, _batch_decoder)
         if os.path.lexists(self.batch(number)):
-            raise RunError(f"'{file}', which says what the batch made, is gone; {self._way_out}")
+            raise RunError(
+                f"'{file}', which lists what the batch wrote, is missing; {self._way_out}"
+            )
         return None
 
     def check(self, number: int, finished: FinishedBatch) -> None:
-        """Raise RunError if a finished batch, which an earlier process made, does not hold what it
-        made."""
+        """Raise RunError if the files of a finished batch of an earlier process have changed."""
         files = [file for file in finished.emitted.values() if file.rows]
         if self.finished(number + 1) is None:  # else nobody needs the states
             files += finished.states.values()
@@ -184,7 +187,7 @@ class RunFolder:
         return self.path / f"{number:05}"
 
     def new_batch(self, number: int) -> Path:
-        """Make the folder in which a batch is made."""
+        """Create the folder that a batch is written to."""
         part = self.path / f"{number:05}.part"
         remove_folder(part)
         for folder in (EMITTED, STATE):
@@ -206,7 +209,7 @@ class RunFolder:
 
     @property
     def _way_out(self) -> str:
-        return f"delete '{self.path}' (--anew does), and all is run again"
+        return f"delete '{self.path}' with --anew to run everything again"
 
     def _read(self, file: Path, decoder: msgspec.json.Decoder[KeptRecord]) -> KeptRecord:
         try:
@@ -242,7 +245,7 @@ def opened_folder(out: Path, *, anew: bool = False) -> Iterator[RunFolder]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise RunError(f"another process replays into '{out}'") from None
+                raise RunError(f"another process is replaying into '{out}'") from None
         opened = RunFolder(folder)
         if anew:
             opened.forget()

@@ -1,14 +1,14 @@
-"""Saves the state of an app at a time, and begins with one that was saved: a folder of tables.
+"""Saves the state of an app as of a time to a folder of tables, and loads it again.
 
     manifest.json     the app, `upto`, and of each state its type, default, columns and digest,
                       of a window its merges too
     NAME.parquet      the cells of a state (`plan/saved_states.py`), with the digest file that every
                       output has
 
-The state has taken all events before the time `upto`; what begins with it takes the later ones.
-Whoever loads it must have the same states with the same types and defaults: what is missing, or
-other, is named. A window holds merges, not values: the kinds and functions that are merged into it
-must be the same too.
+The state contains all events before the time `upto`; a replay that begins with it takes the later
+ones. The app that loads it must have the same states with the same types and defaults; an error
+names what is missing or different. A window holds merges, not values: the kinds and functions that
+are merged into it must be the same too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from weir.replay.kept_rows import rows_differ
 MANIFEST = "manifest.json"
 FORMAT = 3
 """The format of manifests and tables that this version writes and reads."""
-_WAY_OUT = "bring back the folder as it was, or save the state anew (--state-out)"
+_WAY_OUT = "bring back the folder as it was, or save the state again (--state-out)"
 _OTHER_APP = "go on with the app that saved it, or replay its logs with this one (--state-out)"
 _IS_OF_STATE = re.compile(rf"{re.escape(MANIFEST)}|\w+\.parquet(\.digest)?")
 
@@ -154,7 +154,7 @@ def _check_only(folder: Path, expected: Collection[str]) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder that was found replaceable, if it is there; the manifest is the last file, so
+    """Remove a folder that may be replaced, if it is there; the manifest is the last file, so
     what a kill leaves is replaceable too."""
     if not folder.exists():
         return
@@ -164,7 +164,7 @@ def _remove(folder: Path) -> None:
 
 
 def _part(folder: Path) -> Path:
-    """Return where a state is made."""
+    """Return the folder that a state is written to before it gets its name."""
     whole = Path(os.path.abspath(folder))
     return whole.parent / f".{whole.name}.part"
 
@@ -204,25 +204,25 @@ def load_state(
 
 
 def _decoded(folder: Path) -> StateManifest:
-    """Read a manifest; PlanError if it is of another version, ValueError if it is none."""
+    """Read a manifest; PlanError if it is of another version, ValueError if it is invalid."""
     data = (folder / MANIFEST).read_bytes()
     version = _any_decoder.decode(data).format
     if version != FORMAT:
         raise PlanError(
             f"the saved state in '{folder}' is of another version of Weir: its format is "
             f"{version}, not {FORMAT}",
-            hint="replay the logs with this version, and save the state anew (--state-out)",
+            hint="replay the logs with this version, and save the state again (--state-out)",
         )
     return _decoder.decode(data)
 
 
 def state_mark(folder: Path) -> str:
-    """Return what tells whether a saved state is the same: the hash of its manifest."""
+    """Return the fingerprint of a saved state: the hash of its manifest."""
     return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()[:32]
 
 
 def state_differs(folder: Path, mark: str) -> str:
-    """Say in words why a folder does not hold the state with this mark; nothing if it does."""
+    """Describe why a folder does not hold the state with this mark; empty if it does."""
     if not (folder / MANIFEST).is_file():
         return f"there is no saved state in '{folder}'"
     if state_mark(folder) != mark:
@@ -233,7 +233,7 @@ def state_differs(folder: Path, mark: str) -> str:
 
 
 def _of_variant(folder: Path) -> str:
-    """Return what to say of a folder that has states of variants below."""
+    """Return a hint if a folder has the states of variants below it."""
     manifests = sorted(folder.glob(f"*=*/**/{MANIFEST}"))
     if not manifests:
         return ""

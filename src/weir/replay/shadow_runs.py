@@ -1,6 +1,6 @@
-"""Compares a replay with the serial loop: over the first events of a batch (`weir.shadow`).
+"""Compares a replay with the serial loop over the first events of a batch (`weir.shadow`).
 
-Variants are compared one by one, over so many events together as one alone would be.
+Variants are compared one by one. Together they take as many events as a single one would.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def serial_app(
     app: App, variant: Variant, compiled: BatchProgram, order: Mapping[str, Sequence[str]]
 ) -> SerialApp:
     """Return what the loop needs of a variant; the types of keys and of what is emitted are those
-    that the engine has found."""
+    that the engine inferred."""
     saved = of_variant(variant, compiled.saved)
     emitted = {n: schema(o.node).columns for n, o in of_variant(variant, compiled.emitted).items()}
     states = {name: _with_keys(state, saved.get(name)) for name, state in app.states.items()}

@@ -1,9 +1,9 @@
-"""A slice is the part of a log's partition that one batch has, as a partition of its own.
+"""Slices: the part of a log's partition that belongs to one batch, as a partition of its own.
 
 Contract
-1. It gives the events behind one place in the order of all logs, up to another (`batch_cuts.py`),
-   with the offsets that they have in their file, so their origins are those of a run over all of
-   it.
+1. It gives the events after one place in the order of all logs, up to another (`batch_cuts.py`),
+   with the offsets that they have in their file, so their origins are the same as in a run over the
+   whole file.
 2. What is late was judged when the log was cut, and is judged here again from the same beginning:
    the rows come `judged`, with the starts and ends that an ingress gave them.
 3. It is a value: it travels to workers and can be read any number of times.
@@ -29,7 +29,7 @@ from weir.replay.batch_cuts import BatchPart, LogBatch, LogPosition, RankedLog
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """Is a partition's part of a batch; see the module's contract."""
+    """The part of a partition that belongs to a batch; see the module's contract."""
 
     source: Source
     number: int

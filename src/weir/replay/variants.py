@@ -1,9 +1,9 @@
-"""Variants are the combinations of values that a replay is asked to try for an app's parameters.
+"""Variants: the combinations of parameter values that a replay tries.
 
 `--param threshold=0.1,0.2 --param k=3,5` has four. Parameters are in the order in which the app
-declares them, and the last one changes fastest. A parameter with one value makes none: it has that
-value in all of them. Each variant has a folder of its own, `threshold=0.1/k=3/`, as partitioned
-datasets have them.
+declares them, and the last one changes fastest. A parameter with one value makes no variants: it
+has that value in all of them. Each variant has a folder of its own, `threshold=0.1/k=3/`, as
+partitioned datasets have them.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def split_values(texts: Iterable[str]) -> list[str]:
 
 
 def variants_of(app: App, params: Mapping[str, object]) -> list[Variant]:
-    """Return all combinations; `params` has for a parameter a value, or a list of values. PlanError
-    for a parameter that the app does not have, and for values that are no such."""
+    """Return all combinations; `params` has a value or a list of values by parameter. PlanError
+    for a parameter that the app does not have, and for values that do not fit it."""
     choices = {name: _several(name, value) for name, value in params.items()}
     plain = app.param_values({name: values[0] for name, values in choices.items()})
     typed = {
@@ -71,8 +71,8 @@ def variants_of(app: App, params: Mapping[str, object]) -> list[Variant]:
     varied = tuple(name for name in app.params if len(typed.get(name, ())) > 1)
     combinations = list(product(*(typed[name] for name in varied)))
     if len(combinations) > MOST_VARIANTS:
-        message = f"{len(combinations):,} variants are too many: {MOST_VARIANTS:,} at most"
-        raise PlanError(message, hint="fewer values, or several replays")
+        message = f"too many variants: {len(combinations):,}, at most {MOST_VARIANTS:,}"
+        raise PlanError(message, hint="pass fewer values, or run several replays")
     return [
         Variant(tuple((plain | dict(zip(varied, values, strict=True))).items()), varied)
         for values in combinations

@@ -1,6 +1,6 @@
-"""Compares the variants of a replay: emitted rows, what each has that the first has not, and when.
+"""Compares the variants of a replay with the first: emitted rows, differing rows, and when.
 
-All is read from the outputs, so it holds of what stands there.
+Everything is read from the outputs, so it describes what is really there.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Writes the page that shows the variants of a replay side by side: one file, plots as SVG in it,
-light or dark as the reader's machine is. It asks nothing of any network."""
+"""Writes the page that shows the variants of a replay side by side.
+
+It is one file with its plots as SVG, light or dark as the reader's system, and loads nothing from a
+network."""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from weir.replay.reports import EmittedOutput, ReplayReport
 from weir.wording import counted
 
 MOST_LINES = 8
-"""More lines in one plot cannot be told apart; there are as many colours."""
+"""More lines in one plot are hard to distinguish; there are as many colours."""
 _WIDTH, _HEIGHT, _LEFT, _TOP = 720, 200, 64, 10
 
 _STYLE = """

@@ -31,7 +31,7 @@ DEFAULT_EVENTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class OpenLog:
-    """Is one partition of a log, `number` that within its source."""
+    """One partition of a log; `number` is its number within the source."""
 
     source: Source
     number: int

@@ -1,4 +1,4 @@
-"""Compares what the serial loop and the engine have made of the same events.
+"""Compares the results of the serial loop and the engine on the same events.
 
 Rules
 1. Emitted rows are compared stream by stream, in order: lifetimes and values, which are equal as
@@ -6,7 +6,7 @@ Rules
 2. States are compared cell by cell, as of the time of the last event: what a read then sees, the
    exact sum, and the times of merges. Of a window the merges are compared too, but for functions:
    the engine may have another form of those.
-3. Of several differences one is reported: of emits before states, of the earliest row.
+3. One difference is reported: emits come before states, and the earliest row first.
 """
 
 from __future__ import annotations

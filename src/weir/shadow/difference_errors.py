@@ -1,4 +1,4 @@
-"""Makes the error that tells of a difference between the engine and the serial loop."""
+"""Makes the error for a difference between the engine and the serial loop."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Rules
 1. Log order is (vs, rank, offset); the *rank* numbers the partitions of all logs, by event type and
    then by partition. An ingress judges the rows, as in any run: it leaves out those that are late
    or bad.
-2. Events are given when no partition can have an earlier one. Memory is bounded by some chunks of
-   each partition, and by how far `delay` lets logs lag.
+2. An event is handed out when no partition can have an earlier one. Memory is bounded by some
+   chunks of each partition, and by how far `delay` lets logs lag.
 3. `FirstEvents` are held in memory: the engine can be run over any number of them, as over
    partitions that end there.
 """
@@ -33,7 +33,7 @@ from weir.shadow.serial_loop import LogEvent
 
 
 class LogPartition(Protocol):
-    """Is one partition of a log; `number` is its number within the source."""
+    """One partition of a log; `number` is its number within the source."""
 
     @property
     def source(self) -> Source: ...
@@ -180,7 +180,7 @@ def first_events(logs: Sequence[LogPartition], most: int) -> FirstEvents:
 
 
 class HeldRows:
-    """Is a partition of events that were admitted before; see `FirstEvents.partitions`."""
+    """A partition of events that were admitted before; see `FirstEvents.partitions`."""
 
     def __init__(self, log: LogPartition, placed: Iterable[PlacedEvent]) -> None:
         self._log, self._placed = log, list(placed)

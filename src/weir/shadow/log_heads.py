@@ -1,7 +1,7 @@
-"""Reads what the logs of a live job hold at the moment, up to some rows, as partitions that end.
+"""Reads the first rows that the logs of a live job hold now, as partitions that end.
 
-Files, growing ones and folders are read as they stand; what a reading would log is taken as logged.
-What cannot be read again, as what comes from a socket, is taken from the job's own log.
+Files, growing files and folders are read as they are now; rows that a run would log first count as
+logged. Input that cannot be read again, such as a socket's, comes from the job's own log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ more to give right away."""
 
 @dataclass(frozen=True, slots=True)
 class HeldChunks:
-    """Is a partition of chunks that were read before."""
+    """A partition of chunks that were read before."""
 
     name: str
     held: tuple[Chunk, ...]

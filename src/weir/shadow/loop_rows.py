@@ -1,8 +1,8 @@
-"""All rows that the serial loop emits to a stream, beside an output that the engine has written.
+"""Compares all rows that the serial loop emits to a stream with an output of the engine.
 
-They are compared by their digests, whatever their number. Rows wait in memory, and beyond `HELD`
-of them in a file, with the event and the line of each: where the digests differ, the first row that
-one side alone has is looked up there.
+Digests are compared, whatever the number of rows. The loop's rows are kept in memory, and beyond
+`HELD` of them in a file, with the event and the line of each: if the digests differ, the first row
+that only one side has is looked up there.
 """
 
 from __future__ import annotations

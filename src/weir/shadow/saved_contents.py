@@ -1,4 +1,4 @@
-"""The loop's cells beside saved states (`plan/saved_states.py`): taken over, and compared."""
+"""Restores the loop's cells from saved states (`plan/saved_states.py`), and compares them."""
 
 from __future__ import annotations
 

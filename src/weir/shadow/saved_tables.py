@@ -1,8 +1,8 @@
-"""Saved states that a comparison begins with: the loop restores the cells that it touches.
+"""Saved states that a comparison begins with: the loop restores only the cells that it touches.
 
-A saved state may have millions of cells, of which the first events touch some hundred. So the loop
-looks each one up when it is touched first, and the engine then begins with these cells alone: it
-must not need others.
+A saved state may have millions of cells, and the first events touch some hundred of them. So the
+loop looks up each cell when it first touches it, and the engine then begins with these cells only:
+it must not need others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from weir.shadow.serial_cells import SerialCells
 @dataclass(frozen=True, slots=True)
 class SavedTable:
     """A `SavedTable` has the saved cells of one state. `source` is what an engine reads them
-    through, `saved` what they were made of."""
+    through, `saved` the state that they came from."""
 
     state: str
     source: Source
@@ -84,7 +84,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 @dataclass(slots=True)
 class TouchedCells:
-    """`TouchedCells` restore what the loop touches of saved states, and keep note of it."""
+    """`TouchedCells` restore the saved cells that the loop touches, and record them."""
 
     tables: Mapping[str, SavedTable]
     _rows: dict[str, list[pa.Table]] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class TouchedCells:
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """Is a partition of rows that are in a table, in order of their times."""
+    """A partition of the rows of a table, in order of their times."""
 
     name: str
     rows: pa.Table

@@ -7,7 +7,8 @@ the conversion of a value to a declared type, and the class of structs.
 Rules
 1. A key is a tuple of values of the state's key types; −0 = 0 and NaN = NaN in it. A cell is the
    default until something is merged into it.
-2. What is handed out is a copy: who changes it changes nothing here. Every NaN in it is `math.nan`.
+2. Values are handed out as copies: changing one changes nothing here. Every NaN in it is
+   `math.nan`.
 3. With `last`, a cell is the list of its merges; a read folds those that are in force then. With
    `expires`, a cell ends that long after its last merge.
 4. `add` on DOUBLE is a sum of fractions, rounded when it is read. Other sums are Python's. A value
@@ -15,7 +16,8 @@ Rules
 5. A function that is merged into a window runs when the window is read, and sees all other cells as
    they were just before its merge: a `version` counts merges, and `_replaced` has what each has
    replaced, from the first such function on.
-6. What does not fit raises `Unfit`. A bool is the number that it is where a number is wanted.
+6. What does not fit raises `Unfit`. Where a number is expected, a bool is the number that it
+   equals.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def copied(value: object) -> Any:
 
 
 class NanKey(Enum):
-    """Is what every NaN is as a key: it equals itself."""
+    """Stands for every NaN in a key: it equals itself."""
 
     NAN = "nan"
 
@@ -115,7 +117,7 @@ class Unfit(TypeError):
 
 
 def fit(what: str, value: object, dtype: pa.DataType) -> Any:
-    """Return the value as one of this type, in memory of its own; `Unfit` if it is none."""
+    """Return the value as one of this type, in memory of its own; `Unfit` if it does not fit."""
     try:
         return settled_value(dtype)(value)
     except Misfit as misfit:

@@ -97,7 +97,7 @@ class SerialLoop:
     of: SerialApp
     cells: SerialCells = field(init=False)
     events: int = 0
-    """How many events it has taken."""
+    """How many events it has processed."""
     merged: list[tuple[str, CellKey, HandlerLine]] = field(default_factory=list)
     """The cells that the last event has merged into, and where."""
     _rows: list[LoopRow] = field(default_factory=list)

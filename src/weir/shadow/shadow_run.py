@@ -1,4 +1,4 @@
-"""A shadow run: the serial loop over the first events of logs, and the engine over the same.
+"""A shadow run: compares the serial loop and the engine over the first events of logs.
 
 Rules
 1. The loop goes first. Where it has used up its time, the comparison ends at the event that it has

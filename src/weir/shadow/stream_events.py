@@ -1,8 +1,8 @@
-"""The events of an app whose event types are streams of a program: the first rows of its sources
-are read, and what the streams make of them are the events.
+"""Computes the events of an app whose event types are streams of a program.
 
-Both sides of a comparison get what comes of these rows alone. So the events need not be the first
-of a longer run (a window that is cut short is another row), but they are events all the same.
+The streams run over the first rows of the program's sources, and both sides of a comparison get the
+resulting events. These need not be the first events of a longer run (a window that is cut short is
+another row), but they are valid events.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StreamEvents:
 
 @dataclass(frozen=True, slots=True)
 class PartitionHead:
-    """Is a partition of which only the first rows are read, `most` or fewer."""
+    """A partition of which only the first rows are read, at most `most`."""
 
     whole: SourcePartition
     most: int

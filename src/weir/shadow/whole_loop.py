@@ -1,4 +1,4 @@
-"""The serial loop over all events, beside the files that the engine has written of them."""
+"""Runs the serial loop over all events, and compares it with the files that the engine wrote."""
 
 from __future__ import annotations
 

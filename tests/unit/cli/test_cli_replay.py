@@ -63,8 +63,8 @@ def test_what_is_finished_is_told(command: Weir) -> None:
     changed = command("replay", "app.py", *LOG, "--out", "out", "--batch", "3")
     assert changed.exit_code == 2
     assert changed.stderr == (
-        "weir: error: 'out/.replay' holds another replay: --batch is new; give another --out, or "
-        "delete that folder (--anew does)\n"
+        "weir: error: 'out/.replay' holds another replay: --batch is new; choose another --out, or "
+        "delete that folder with --anew\n"
     )
     assert (
         command("replay", "app.py", *LOG, "--out", "out", "--batch", "30", "--anew").exit_code == 0
@@ -96,17 +96,17 @@ def test_states_in_and_out(command: Weir) -> None:
     ("args", "code", "message"),
     [
         (("--log", "mesage=m.jsonl"), 2, "unknown log `mesage`; did you mean `message`?"),
-        (("--log", "message"), 2, "--log takes NAME=PATH, not 'message'"),
-        ((), 2, "there is no log for `message`; --log message=PATH, or app.events("),
+        (("--log", "message"), 2, "invalid --log 'message'; expected NAME=PATH"),
+        ((), 2, "no log for `message`; pass --log message=PATH, or declare app.events("),
         (("--log", "message=no.jsonl"), 1, "no.jsonl: no file matches"),
         ((*LOG, "--param", "threshold"), 2, "--param takes NAME=VALUE, not 'threshold'"),
         ((*LOG, "--param", "thresold=1"), 2, "unknown parameter `thresold`; did you mean"),
         (
             (*LOG, "--param", "threshold=a,b"),
             2,
-            "`threshold` is an integer (by default 3), not 'a'",
+            "`threshold` must be an integer (default 3), not 'a'",
         ),
-        ((*LOG, "--from", "noon"), 2, "--from is no time: 'noon'"),
+        ((*LOG, "--from", "noon"), 2, "invalid --from 'noon'"),
         ((*LOG, "--master", "local"), 2, "--master and --conf belong to --runner offline"),
         ((*LOG, "--state-in", "no"), 2, "there is no saved state in 'no': no manifest.json"),
         ((*LOG, "--app", "span"), 2, "unknown app `span`; did you mean `spam`?"),
@@ -125,7 +125,7 @@ def test_files_that_are_no_apps(command: Weir) -> None:
     Path("broken.py").write_text("import weir\n\n1 / 0\n", "utf-8")
     for name, message in [
         ("no.py", "no Python file 'no.py'"),
-        ("none.py", "'none.py' makes no app"),
+        ("none.py", "no app in 'none.py'"),
         ("broken.py", "broken.py, line 3: ZeroDivisionError: division by zero"),
     ]:
         for words in (("replay", name, *LOG, "--out", "out"), ("explain", name)):
@@ -149,7 +149,7 @@ def test_run_of_an_app_equals_its_replay(command: Weir) -> None:
     ("args", "message"),
     [
         (("app.py", *LOG), "an app needs --out DIR, where what it emits goes"),
-        (("app.py", "--out", "out"), "there is no log for `message`"),
+        (("app.py", "--out", "out"), "no log for `message`"),
         (
             ("app.py", *LOG, "--out", "out", "--param", "threshold=1,2"),
             "--param threshold has several values here; weir replay compares variants",

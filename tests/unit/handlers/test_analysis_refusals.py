@@ -121,7 +121,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("app.emit('x', n=len([k for k in sums]))", "the state `sums` cannot be gone through", "get"),
     ("for k in sums:\n    app.emit('x', k=k)", "the state `sums` cannot be gone through", "get"),
     ("if e.a in sums:\n    app.emit('x', a=e.a)", "the state `sums` is not asked for", "get(key)"),
-    ("summs.add(e.a, 1)", "no `summs` is known here", "did you mean `sums`?"),
+    ("summs.add(e.a, 1)", "`summs` is not defined", "did you mean `sums`?"),
     ("box.n += 1", "`box.n` is changed, and lives outside", "app.state(…)"),
     # the world outside, hidden code
     ("print(e.a)", "`print()` acts outside of the app", "app.emit(…)"),
@@ -140,8 +140,8 @@ WRONG: list[tuple[str, str, str]] = [
     ("sums.appendd(e.a, 1)", "states have no method `appendd`", "did you mean `append`?"),
     ("sums.add(e.a)", "sums.add() takes other arguments", "sums.add(key, x)"),
     ("sums.add(math.nope(e.a), 1)", "the module `math` has no `nope`", ""),
-    ("sums.add(nothing, 1)", "no `nothing` is known here", ""),
-    ("sums.add(pushed(1), 1)", "pushed() is not given `x`", ""),
+    ("sums.add(nothing, 1)", "`nothing` is not defined", ""),
+    ("sums.add(pushed(1), 1)", "pushed() lacks the argument `x`", ""),
     ("a, b = 1, 2, 3\nsums.add(a, b)", "3 values are unpacked to 2 names", ""),
     # emits, merges
     ("app.emit(e.s, a=1)", "app.emit() takes the name of its stream as a text", 'app.emit("spam"'),
@@ -150,7 +150,7 @@ WRONG: list[tuple[str, str, str]] = [
     (f"app.emit('{'x' * 101}', a=1)", "an emitted stream has 100 letters at most", "it is"),
     ("app.emit('x')", "what is emitted as `x` has no fields", ""),
     ("app.emit('x', vs=1)", "a field cannot be called `vs`", ""),
-    ("app.emit('told', scores=1)", "`scores` is no column that app.emits() declares for `told`",
+    ("app.emit('told', scores=1)", "app.emits() declares no column `scores` for `told`",
      "did you mean `score`?"),
     ("app.state('x', default=0)", "app.state() inside of a handler", "declare it outside"),
     ("sums.merge(e.a, lambda n: sums.add(1, 1))", "`sums` is merged inside of a merge function of "

@@ -188,13 +188,13 @@ WRONG: list[tuple[Callable[[weir.App], object], str]] = [
     (lambda a: a.state("s", default=[]), "empty list; say its type: type='LIST(BIGINT)'"),
     (lambda a: a.state("s", default=set()), "a set, which has no order; default=()"),
     (lambda a: a.state("s", default=object()), "of which the type is not known"),
-    (lambda a: a.state("s", default=0, type="STRING"), "the default of `s` is 0, which is no STRI"),
-    (lambda a: a.state("s", default=True, type="BIGINT"), "is True, which is no BIGINT"),
+    (lambda a: a.state("s", default=0, type="STRING"), "the default of `s` is 0; expected STRING"),
+    (lambda a: a.state("s", default=True, type="BIGINT"), "is True; expected BIGINT"),
     (lambda a: a.state("s", default={"x": 1}, type="STRUCT(y BIGINT)"), "is no STRUCT"),
     (lambda a: a.state("s", default=2**63), "no BIGINT"),
     (lambda a: a.state("s", default=0, last="1d", expires="1d"), "`last` and `expires`: leave out"),
     (lambda a: a.state("s", default=0, last="1w"), "invalid duration '1w'"),
-    (lambda a: a.state("s", default=0, last=0), "`last` is at least 1 tick"),
+    (lambda a: a.state("s", default=0, last=0), "`last` must be at least 1 tick"),
     (lambda a: a.state("s", default=0, last=2**62), "`last` is less than 2**62 ticks, which is"),
     (lambda a: a.state("s", default=0, expires=2**63 - 1), "leave out `expires`: then nothing end"),
     (lambda a: [a.state("s", default=0) for _ in "12"], "two states called `s`"),
@@ -208,7 +208,7 @@ WRONG: list[tuple[Callable[[weir.App], object], str]] = [
     (lambda a: a.events("m", "ts BIGINT", vs="tss"), "unknown column `tss`; did you mean `ts`?"),
     (lambda a: a.events("m", "ts BIGINT", vs="ts", late="perhaps"), "`late` must be one of"),
     (lambda a: [a.events("m", "t BIGINT", vs="t") for _ in "12"], "two event types called `m`"),
-    (lambda a: a.events("m", 3), "no columns of the event type `m`: 3"),
+    (lambda a: a.events("m", 3), "invalid columns of the event type `m`: 3"),
     (lambda a: a.on(), "app.on takes the event types"),
     (lambda a: a.on(lambda e: None), "app.on takes the event types"),
     (lambda a: a.on(spam().event_types["message"]), "an event type of the app `spam`, not of `a`"),
@@ -225,7 +225,10 @@ WRONG: list[tuple[Callable[[weir.App], object], str]] = [
     ),
     (lambda a: a.emits("x", "vs BIGINT"), "a payload column cannot be called `vs`"),
     (lambda a: a.serial(3), "app.serial takes handlers, not 3"),
-    (lambda a: (a.serial(print), a.check_serial()), "app.serial has `print`, which is no handler"),
+    (
+        lambda a: (a.serial(print), a.check_serial()),
+        "serial takes handlers, and `print` is not one",
+    ),
 ]
 
 
@@ -254,7 +257,7 @@ def one(e, f=1): ...
     [
         (later, "is asynchronous"),
         (lazily, "is a generator, as it has a `yield`; app.emit"),
-        (two, "takes one argument, the event; def two(e)"),
+        (two, "must take one argument, the event; def two(e)"),
         (lambda e: None, "a handler needs a name: write it with def"),
         (len, "a handler is a function, not a builtin_function_or_method"),
     ],
@@ -333,8 +336,8 @@ def test_a_file_travels_as_its_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        ("x = 1", None, "'app.py' makes no app; app = weir.App("),
-        ("import weir\na = weir.App('a')\nb = weir.App('b')", None, "makes 2 apps: a, b"),
+        ("x = 1", None, "no app in 'app.py'; define app = weir.App("),
+        ("import weir\na = weir.App('a')\nb = weir.App('b')", None, "has 2 apps: a, b"),
         ("import weir\na = weir.App('spam')", "span", "unknown app `span`; did you mean `spam`?"),
         ("x = 1\n1 / 0", None, "app.py, line 2: ZeroDivisionError: division by zero"),
         ("x = 1\nx y", None, "app.py, line 2: SyntaxError: invalid syntax"),

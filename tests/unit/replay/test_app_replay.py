@@ -321,7 +321,7 @@ def test_what_has_changed_is_refused(app: App) -> None:
         PlanError, match="replay: the parameter threshold changed; give another --out"
     ):
         replay_app(app, logs=LOGS, out="out", batch=20, params={"threshold": 4})
-    with pytest.raises(PlanError, match="--batch is gone, --to is new; give"):
+    with pytest.raises(PlanError, match="--batch is gone, --to is new; choose"):
         replay_app(app, logs=LOGS, out="out", end=30)
     Path("app.py").write_text(APP.replace("> threshold", ">= threshold"), "utf-8")
     with pytest.raises(PlanError, match=r"holds another replay: app\.py changed"):
@@ -388,14 +388,14 @@ def test_an_error_leaves_nothing_in_the_way(app: App) -> None:
     ("options", "message"),
     [
         ({"logs": {"mesage": "m.jsonl"}}, "unknown log `mesage`; did you mean `message`?"),
-        ({"logs": {}}, "there is no log for `message`; --log message=PATH, or app.events("),
-        ({"format": "csv"}, "no replay writes 'csv'; parquet or jsonl"),
-        ({"runner": "live"}, "no replay runs on 'live'; a replay is local or offline"),
-        ({"batch": 0}, "a batch has at least 1 event, not 0"),
-        ({"start": "soon"}, "--from is no time: 'soon'; ticks (microseconds since 1970), or ISO"),
-        ({"start": str(2**63)}, f"--from is no time: {2**63}; times are from -2^62 to 2^62 ticks"),
-        ({"end": -(2**62) - 1, "batch": 2}, f"--to is no time: {-(2**62) - 1}; times are from"),
-        ({"start": 9, "end": 9}, "no time is from 9 to before 9"),
+        ({"logs": {}}, "no log for `message`; pass --log message=PATH, or declare app.events("),
+        ({"format": "csv"}, "invalid format 'csv'; expected parquet or jsonl"),
+        ({"runner": "live"}, "invalid runner 'live'; expected local or offline"),
+        ({"batch": 0}, "invalid batch 0; expected at least 1 event"),
+        ({"start": "soon"}, "invalid --from 'soon'; expected ticks (microseconds since 1970)"),
+        ({"start": str(2**63)}, f"invalid --from {2**63}; expected a time from -2^62 to 2^62"),
+        ({"end": -(2**62) - 1, "batch": 2}, f"invalid --to {-(2**62) - 1}; expected a time from"),
+        ({"start": 9, "end": 9}, "--from 9 is not before --to 9"),
         ({"params": {"threshold": "much"}}, "the parameter `threshold` is an integer"),
         ({"logs": {"message": "tail://m.jsonl"}}, "'tail://m.jsonl' has no end"),
     ],

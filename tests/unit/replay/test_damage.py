@@ -20,7 +20,7 @@ from weir.replay.app_replay import replay_app
 from weir.replay.run_folder import opened_folder
 
 LOGS = {"message": "m.jsonl"}
-WAY_OUT = "; delete 'out/.replay' (--anew does), and all is run again"
+WAY_OUT = "; delete 'out/.replay' with --anew to run everything again"
 
 
 def torn(path: Path) -> None:
@@ -59,9 +59,9 @@ DAMAGE: list[tuple[str, Callable[[Path], object], str]] = [
     *((name, damage, "cannot be read: ")
       for name in ("run.json", "cuts.json", "00000/batch.json", "00001/batch.json")
       for damage in (torn, empty, no_text, made_a_folder)),
-    ("run.json", removed, "which says what was finished here, is gone"),
-    ("00000/batch.json", removed, "which says what the batch made, is gone"),
-    ("00001/batch.json", removed, "which says what the batch made, is gone"),
+    ("run.json", removed, "which lists what is finished here, is missing"),
+    ("00000/batch.json", removed, "which lists what the batch wrote, is missing"),
+    ("00001/batch.json", removed, "which lists what the batch wrote, is missing"),
     ("cuts.json", edited(lambda cuts: cuts["batches"].pop()), "was changed"),
     ("cuts.json", edited(lambda cuts: cuts["batches"].clear()), "was changed"),
     ("cuts.json", edited(lambda cuts: cuts["batches"][2]["parts"].clear()), "was changed"),
@@ -113,7 +113,7 @@ def test_what_stands_where_a_batch_goes(
 ) -> None:
     batch = killed(app, monkeypatch, "out", LOGS).parent / "00002"
     put(batch)
-    with pytest.raises(RunError, match=r"/00002/batch\.json', which says .* is gone; delete"):
+    with pytest.raises(RunError, match=r"/00002/batch\.json', which lists .* is missing; delete"):
         replay_app(app, logs=LOGS, out="out", batch=20)
     found = replay_app(app, logs=LOGS, out="out", batch=20, anew=True)
     assert found.events == 60 and (put is not put_a_link or Path("mine/precious").exists())

@@ -27,7 +27,7 @@ def test_what_has_changed_is_refused_by_name(tmp_path: Path) -> None:
             folder.begin({"app.py": "1", "log message": "3", "--to": "9"})
     assert str(caught.value) == (
         f"'{tmp_path}/out/.replay' holds another replay: --batch is gone, --to is new, "
-        "log message changed; give another --out, or delete that folder (--anew does)"
+        "log message changed; choose another --out, or delete that folder with --anew"
     )
 
 
@@ -79,7 +79,7 @@ def test_anew_forgets_all(tmp_path: Path) -> None:
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     with (
         opened_folder(tmp_path),
-        pytest.raises(RunError, match="another process replays into"),
+        pytest.raises(RunError, match="another process is replaying into"),
         opened_folder(tmp_path),
     ):
         pass

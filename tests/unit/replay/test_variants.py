@@ -52,7 +52,7 @@ def test_folders_of_any_text_stay_within() -> None:
     ("given", "message"),
     [
         ({"treshold": "1"}, "unknown parameter `treshold`; did you mean `threshold`"),
-        ({"k": ["1", "x"]}, "the parameter `k` is an integer (by default 3), not 'x'"),
+        ({"k": ["1", "x"]}, "the parameter `k` must be an integer (default 3), not 'x'"),
         ({"threshold": ["0.1", "0.10"]}, "the parameter `threshold` has the value 0.1 twice"),
         ({"threshold": ["nan", "1", "nan"]}, "the parameter `threshold` has the value nan twice"),
         ({"threshold": [0.0, -0.0]}, "`threshold` has the values 0.0 and -0.0, which are equal"),

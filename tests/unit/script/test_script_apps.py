@@ -69,7 +69,7 @@ def test_what_an_app_emits_is_a_stream(tmp_path: Path) -> None:
         ("APP spam(message = M, block = B) EMIT spam WITH (thresh = 1)", "unknown parameter"),
         (
             "APP spam(message = M, block = B) EMIT spam WITH (threshold = 'x')",
-            "the parameter `threshold` is an integer (by default 2), not 'x'",
+            "the parameter `threshold` must be an integer (default 2), not 'x'",
         ),
         (
             "APP spam(message = M, block = B) EMIT spam WITH (threshold = sender)",

@@ -1,4 +1,4 @@
-"""`App` is what the user writes: event types, states, handlers, parameters, emitted streams.
+"""`App`: where users declare event types, states, parameters, handlers and emitted streams.
 
     app = weir.App("spam")
     message = app.events("message", "id BIGINT, sender BIGINT, ts BIGINT", vs="ts")
@@ -10,9 +10,9 @@
         if sent.get(e.sender) > 100:
             app.emit("spam", message=e.id)
 
-What is wrong in a declaration is an error at the call. What handlers do is read from their source
-(`analysis.py`) and compiled (`app_compiler.py`) when somebody asks for what the app emits. What an
-app means is in `docs/design/0017-replay.md`.
+A wrong declaration raises at the call. Handlers are analysed from their source (`analysis.py`) and
+compiled (`app_compiler.py`) when somebody asks for what the app emits.
+`docs/design/0017-replay.md` defines what an app means.
 """
 
 from __future__ import annotations
@@ -291,13 +291,13 @@ class App(EmittingApp):
         return next((n for n, group in enumerate(self._serial) if function in group), None)
 
     def check_serial(self) -> None:
-        """Raise PlanError if a function was given to `serial` that is no handler of this app."""
+        """Raise PlanError if `serial` got a function that is not a handler of this app."""
         functions = [handler.function for handler in self.handlers.values()]
         for function in (f for group in self._serial for f in group):
             if function not in functions:
                 hint = "a handler has @app.on(…)"
                 name = getattr(function, "__name__", repr(function))
-                raise PlanError(f"app.serial has `{name}`, which is no handler", hint=hint)
+                raise PlanError(f"app.serial takes handlers, and `{name}` is not one", hint=hint)
 
     # --- what comes out -------------------------------------------------------------------
 
@@ -448,6 +448,6 @@ def _handler_name(function: object) -> str:
     needed = [p for p in parameters if p.default is p.empty]
     if not parameters or parameters[0].kind not in plain or len(needed) != 1:
         raise PlanError(
-            f"the handler `{name}` takes one argument, the event", hint=f"def {name}(e)"
+            f"the handler `{name}` must take one argument, the event", hint=f"def {name}(e)"
         )
     return name

@@ -1,11 +1,11 @@
-"""`load_app` runs the user's file and finds the app in it; other processes run the same text.
+"""Loads an app from the user's file; other processes run the same text.
 
 Rules
-1. The file runs as one that IMPORT names (`plan/usercode/imported_files.py`): under a name that
-   nobody else sees, with the modules of its folder that it imports. Its text and theirs travel with
-   the app, and have fingerprints.
-2. An app of a file is pickled as the file's text and the app's name, its states, event types and
-   parameters as names in it.
+1. The file runs like a file that IMPORT names (`plan/usercode/imported_files.py`): under a private
+   name, with the modules that it imports from its folder. Its text and theirs travel with the app,
+   and have fingerprints.
+2. An app from a file is pickled as the file's text and the app's name; its states, event types and
+   parameters are pickled as names in it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def load_app(path: str | Path, name: str | None = None) -> App:
         files.run(file, source, imports.travelling)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit, too, is no more than an error here
+    except BaseException as error:  # SystemExit, too, is just an error here
         raise _failed(error, file) from error
     imported = ImportedFrom(files, 0)
     for app in _apps(imported).values():
@@ -62,13 +62,13 @@ def _apps(imported: ImportedFrom) -> dict[str, App]:
 
 def _chosen(apps: dict[str, App], name: str | None, file: Path) -> App:
     if not apps:
-        hint = 'app = weir.App("name") at its top level; other programs in Python run with python'
-        raise PlanError(f"'{file.name}' makes no app", hint=hint)
+        hint = 'define app = weir.App("name") at its top level; run other programs with python'
+        raise PlanError(f"no app in '{file.name}'", hint=hint)
     if name is not None and name not in apps:
         raise unknown("app", name, apps)
     if name is None and len(apps) > 1:
         names = ", ".join(apps)
-        raise PlanError(f"'{file.name}' makes {len(apps)} apps: {names}", hint="say which by name")
+        raise PlanError(f"'{file.name}' has {len(apps)} apps: {names}", hint="choose one by name")
     return apps[name] if name is not None else next(iter(apps.values()))
 
 

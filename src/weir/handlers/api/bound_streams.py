@@ -1,4 +1,4 @@
-"""An app may be used over streams of a program, in place of its logs: `APP spam(message = M)`."""
+"""Runs an app over streams of a program instead of its logs: `APP spam(message = M)`."""
 
 from __future__ import annotations
 

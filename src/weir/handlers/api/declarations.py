@@ -1,7 +1,7 @@
 """What an app declares: event types, states, parameters, handlers.
 
 These are data for analysis and compilation. In handlers that run row by row they work as the user
-wrote them, while whoever runs the handlers has bound them (`live_handles.py`, `running_event.py`).
+wrote them, for as long as the runner binds them (`live_handles.py`, `running_event.py`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class EventType:
 
     @property
     def columns(self) -> tuple[tuple[str, pa.DataType], ...]:
-        """The attributes that events have besides `vs` and `ve`, with their types."""
+        """The attributes that events have in addition to `vs` and `ve`, with their types."""
         return self.stream.schema.columns
 
     @property

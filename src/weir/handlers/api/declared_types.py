@@ -3,8 +3,8 @@
     False BOOLEAN · 0 BIGINT · 0.0 DOUBLE · "" STRING · b"" BINARY · a date DATE ·
     a datetime TIMESTAMP · a dict STRUCT of its values' types
 
-An empty list and None say too little: they need `type=`. A default is kept as an immutable value:
-lists are tuples, structs are tuples of (name, value) pairs.
+An empty list and None do not determine a type: they need `type=`. A default is kept as an immutable
+value: lists are tuples, structs are tuples of (name, value) pairs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def parse_columns(columns: object, where: str) -> dict[str, pa.DataType]:
         return {name: written_type(t, f"column `{name}`") for name, t in columns.items()}
     if not isinstance(columns, str):
         hint = "as in 'id BIGINT, ip STRING' or {'id': 'BIGINT', 'ip': 'STRING'}"
-        raise PlanError(f"no columns of {where}: {columns!r}", hint=hint)
+        raise PlanError(f"invalid columns of {where}: {columns!r}", hint=hint)
     types: dict[str, pa.DataType] = {}
     for part in _split(columns):
         name, _, written = part.strip().partition(" ")
@@ -86,10 +86,10 @@ def parse_span(name: str, span: Ticks) -> int:
     that any time with them added, or taken away, is an int64."""
     ticks = parse_duration(span)
     if ticks < 1:
-        raise PlanError(f"`{name}` is at least 1 tick, not {span!r}", hint="as in '7d' or '250ms'")
+        raise PlanError(f"`{name}` must be at least 1 tick, not {span!r}", hint="such as '7d'")
     if ticks >= LATEST:
         raise PlanError(
-            f"`{name}` is less than 2**62 ticks, which is all of time, not {span!r}",
+            f"`{name}` must be less than 2**62 ticks, which is all of time, not {span!r}",
             hint=f"leave out `{name}`: then nothing ends",
         )
     return ticks
@@ -121,7 +121,7 @@ def typed_default(
 def as_type(value: object, dtype: pa.DataType, what: str) -> object:
     """Return a value as the Python value of its type (1 as 1.0 if that is DOUBLE); PlanError if it
     does not fit."""
-    fits = PlanError(f"{what} is {value!r}, which is no {type_name(dtype)}")
+    fits = PlanError(f"{what} is {value!r}; expected {type_name(dtype)}")
     _check_fields(value, dtype, fits)
     if isinstance(value, bool) != (dtype == BOOLEAN) and value is not None and _is_plain(dtype):
         raise fits

@@ -1,9 +1,9 @@
-"""A parameter of an app is a value that a run may change: `app.param("threshold", 0.2)`.
+"""Parameters of an app: values that each run may set, as in `app.param("threshold", 0.2)`.
 
-In handlers it is used as the value that it stands for. Analysis puts the value in its place; in
-handlers that run row by row it is an object that does what the value would, with the value that
-the run has for it. Outside of handlers it has none: what was computed from the default there would
-stay as it is when a run says another value.
+Handlers use a parameter as if it were its value. Analysis replaces it by the value; in handlers
+that run row by row it is an object that behaves like the value of that run. Outside of handlers it
+has no value: whatever was computed there from the default would not change when a run sets another
+value.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def param_value(param: AppParam, value: object) -> ParamValue:
 
 
 def _checked(name: str, value: ParamValue) -> ParamValue:
-    """Return a value that can be written; PlanError for a text that is no Unicode."""
+    """Return a value that can be written; PlanError for a text that is not valid Unicode."""
     try:
         if isinstance(value, str):
             value.encode()
@@ -129,8 +129,8 @@ def _checked(name: str, value: ParamValue) -> ParamValue:
 def _misfit(param: AppParam, value: object) -> PlanError:
     kind = {bool: "true or false", int: "an integer", float: "a number", str: "a str"}
     return PlanError(
-        f"the parameter `{param._weir_name}` is {kind[type(param._weir_default)]} "
-        f"(by default {param._weir_default!r}), not {value!r}"
+        f"the parameter `{param._weir_name}` must be {kind[type(param._weir_default)]} "
+        f"(default {param._weir_default!r}), not {value!r}"
     )
 
 

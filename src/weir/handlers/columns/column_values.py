@@ -1,13 +1,13 @@
-"""A handler's values become columns of the plan, with the meaning that CPython gives to them.
+"""Turns a handler's values into columns of the plan that mean what they mean in CPython.
 
 Contract
 1. `column_of` gives the value where the guard is true, NULL elsewhere; neither the value nor its
    failure is computed where the guard is not true.
-2. What can be a column expression is one (`vectors.py`); CPython computes, row by row, the rows on
-   which it fails (`py_rows`), and all rows of values that are none. So an error is CPython's, with
-   the user's line.
-3. `and`, `or`, `not` and `if` of which a part only is a column expression are taken apart: what
-   runs row by row does so only for the rows that reach it.
+2. Whatever can be a column expression becomes one (`vectors.py`). CPython computes row by row the
+   rows on which the expression fails (`py_rows`), and all rows of values that cannot be column
+   expressions. So an error is CPython's, with the user's line.
+3. If only a part of an `and`, `or`, `not` or `if` is a column expression, the parts are split: the
+   part that runs row by row runs only for the rows that reach it.
 4. A value becomes one of the column's type as it is, with these exceptions: a bool is an int, an
    int is the DOUBLE that it is exactly, a tuple is a list, ticks are a TIMESTAMP.
 """
@@ -177,7 +177,7 @@ def _column_type(tree: Tree, scope: Scope, target: pa.DataType | None, name: str
     static = static_type(tree, scope)
     if static is not None and not _fits(static, target):
         raise PlanError(
-            f"{where}: {what} is {type_name(static)}, and {type_name(target)} is wanted",
+            f"{where}: {what} is {type_name(static)}; expected {type_name(target)}",
             hint="declare the type that it has, or convert the value",
         )
     return target

@@ -1,4 +1,4 @@
-"""Patterns of `re` are written as RE2 has them, for texts of ASCII characters alone.
+"""Translates patterns of `re` to RE2, for texts of ASCII characters only.
 
 Whether a pattern matches is a question about a set of texts, if it has no groups that are referred
 to, no look around and no possessive parts; greedy or not does not matter then. The pattern is

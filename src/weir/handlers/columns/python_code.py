@@ -1,6 +1,6 @@
-"""Values become Python again: code that CPython runs row by row, with the lines of the source.
+"""Compiles values back to Python code that CPython runs row by row, with the source's lines.
 
-A `TreeFunction` is the description of such a function; it is made in each process that calls it.
+A `TreeFunction` describes such a function; each process that calls it compiles it once.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TreeFunction(MadeFunction):
 @lru_cache(maxsize=4096)
 def _compiled(function: TreeFunction) -> tuple[Callable[..., object], RowLoop]:
     namespace: dict[str, object] = {}
-    # Each is written anew, with the same names for the same constants.
+    # Each is written again, with the same names for the same constants.
     for text, define in ((_Text(function), _Text.function), (_Text(function), _Text.loop)):
         module = ast.Module([define(text)], [])
         with warnings.catch_warnings():

@@ -1,8 +1,8 @@
-"""Values are written as syntax trees of Python, with the lines of the source.
+"""Writes values as Python syntax trees, with the lines of the source.
 
-A part that occurs twice is computed once, before all that needs it, if it is computed in any case:
-both branches of an `if` may need it. Values have no effects, so only which of two errors is raised
-depends on it.
+A part that occurs twice is computed once, before everything that needs it, if it is computed in any
+case: both branches of an `if` may need it. Values have no effects, so this can only change which of
+two errors is raised.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Writer:
         return self._located(tree)
 
     def branch(self, write: Callable[[], ast.expr], *trees: Tree) -> ast.expr:
-        """Write what not every row reaches: what it computes is not known behind it."""
+        """Write what not every row reaches: code after it cannot use what it computes."""
         bound, assigned = dict(self._bound), self._assigned
         written = _after(self.assigned(trees), write())
         self._bound, self._assigned = bound, assigned

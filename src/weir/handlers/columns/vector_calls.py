@@ -1,5 +1,4 @@
-"""Calls of built-in functions and of methods become column expressions, by the contract of
-`vectors.py`."""
+"""Translates calls of built-in functions and methods to column expressions (`vectors.py`)."""
 
 from __future__ import annotations
 
@@ -130,7 +129,7 @@ def _rounded(tree: Python, to: Vectors) -> Expr:
     value = to.number(tree.args[0])
     digits = tree.args[1] if len(tree.args) == 2 else Const(None)
     if not isinstance(digits, Const) or len(tree.args) > 2:
-        raise NotAColumn(tree.line, "`round` to digits that are no constant is Python's")
+        raise NotAColumn(tree.line, "`round` to digits that are not a constant is Python's")
     if digits.value is None:
         # An int that is rounded is itself; `+` of it fails where it is None.
         name = "py_pos" if value.type == BIGINT else "py_round"

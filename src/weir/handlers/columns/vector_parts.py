@@ -1,4 +1,4 @@
-"""These are the small parts that column expressions of values are put together from."""
+"""The small building blocks of the column expressions of values."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def literal(value: object, line: int) -> Literal:
     """Return a constant as a literal; NotAColumn where the language has no such value."""
     dtype = const_type(value)
     if dtype is None or isinstance(value, tuple | list):
-        raise NotAColumn(line, f"{words(Const(value))} is no value of a column")
+        raise NotAColumn(line, f"{words(Const(value))} is not a value of a column")
     if isinstance(value, int) and not -_INT64 <= value < _INT64:
         raise NotAColumn(line, "the number has more than 64 bits")
     if isinstance(value, str) and not fits_utf8(value):
@@ -102,7 +102,7 @@ def chosen(test: Expr, then: Expr, otherwise: Expr) -> Expr:
 
 
 def converted(value: Expr, dtype: pa.DataType, tree: Tree) -> Expr:
-    """Return a column expression as one of the wanted type; it may fail where a value does not
+    """Return a column expression converted to a type; it may fail where a value does not
     fit."""
     if value.type == dtype:
         return value

@@ -1,11 +1,11 @@
-"""Values become column expressions where these have the meaning that CPython gives to them.
+"""Translates values to column expressions, where these mean exactly what CPython means.
 
 Contract
 1. `vector(tree)` gives an expression over `py_…` functions (`kernels/expressions/python_*.py`)
    and the language's own CASE, AND, OR and NOT, or raises `NotAColumn`.
 2. Wherever the expression has a value, it is CPython's. Where CPython would raise, or could have a
-   value that the column's type has not (an int beyond 64 bits), it fails; whoever runs it then
-   asks CPython (`py_rows`, in `column_values.py`).
+   value that does not fit the column's type (an int beyond 64 bits), the expression fails, and
+   CPython computes the row instead (`py_rows`, in `column_values.py`).
 3. NULL is None. Only what Python allows for None takes it: `is`, `==`, truth, `in`, f-strings.
 """
 
@@ -200,13 +200,13 @@ class Vectors:
         else:
             dtype, args = BIGINT, tuple(map(self.number, tree.args))
         if any(a.type != dtype for a in args):
-            raise NotAColumn(tree.line, "bits of what is no int are done by Python")
+            raise NotAColumn(tree.line, "bits of anything but an int are done by Python")
         return Call(f"py_{tree.name}", args, type=dtype)
 
     def _unary(self, tree: Op) -> Expr:
         value = self.number(tree.args[0])
         if tree.name == "invert" and value.type != BIGINT:
-            raise NotAColumn(tree.line, "`~` of what is no int is done by Python")
+            raise NotAColumn(tree.line, "`~` of anything but an int is done by Python")
         return Call(f"py_{tree.name}", (value,), type=value.type)
 
     def _power(self, tree: Op) -> Expr:
@@ -269,7 +269,7 @@ class Vectors:
         elif self.static(left) == BOOLEAN:
             test = Call("py_eq", (self.vector(left), literal(right.value, 0)), type=BOOLEAN)
         else:
-            raise NotAColumn(tree.line, f"`is {right.value}` of what is no bool")
+            raise NotAColumn(tree.line, f"`is {right.value}` of anything but a bool")
         return test if tree.name == "is" else negated(test)
 
     def _membership(self, tree: Op) -> Expr:
@@ -335,7 +335,7 @@ class Vectors:
             return self._field(of, index.value, tree)
         value = self.vector(of)
         if not isinstance(index, Const) or type(index.value) is not int:
-            raise NotAColumn(tree.line, "an index that is no constant is Python's")
+            raise NotAColumn(tree.line, "an index that is not a constant is Python's")
         at = literal(index.value, tree.line)
         if value.type == STRING:
             return Call("py_character", (value, at), type=STRING)

@@ -1,9 +1,9 @@
-"""An app becomes a plan here: its accesses are put into scans along the chains of its event types.
+"""Compiles an app to a plan: its accesses become scans along the chains of its event types.
 
 Contract
 1. What is emitted, and the final states, are streams of plain algebra: the same app, parameters,
    paths and span of time make equal plans.
-2. Types are found before any scan is made: those of keys, of what is emitted, of states.
+2. The types of keys, of emitted streams and of states are determined before any scan is made.
 3. States that nobody reads are compiled for their final state only.
 """
 

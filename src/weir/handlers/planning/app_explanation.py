@@ -1,4 +1,4 @@
-"""`weir explain app.py` says how an app runs: each handler's way and why, accesses, scans.
+"""`weir explain app.py`: how each handler of an app runs and why, its accesses, and the scans.
 
 app payments: 2 handlers in columns, 1 in rows
 
@@ -176,7 +176,7 @@ def _access_text(
             fields = ", ".join(f"{n}={tree_text(v, reads)}" for n, v in access.fields)
             text = f"emit {access.name}({fields})"
         case _:
-            raise TypeError(f"{type(access).__name__} is no access")
+            raise TypeError(f"{type(access).__name__} is not an access")
     guard = condition_of(access.guard)
     return text if guard is None else f"{text}, if {tree_text(guard, reads)}"
 

@@ -1,12 +1,12 @@
-"""A chain is the way of an event type's rows through its scans.
+"""Chains: the path of an event type's rows through its scans.
 
 Contract
 1. Every event type has one chain. The rows of a loop, one for each element, have chains of their
    own, which begin at a point of it.
 2. A point of a chain is where more reads have been answered than before: its rows have the event's
    columns, the answers so far (`$r3` is that of the read with order 3) and the conditions that can
-   be told there (`$g5.2`: the first two parts of that of the access with order 5). Columns that
-   nobody needs later are pruned by the rewrites.
+   be decided there (`$g5.2`: the first two parts of the condition of the access with order 5).
+   Rewrites prune the columns that nobody needs later.
 3. An access takes place at the first point that has all the answers that it waits for.
 4. A condition is a list of parts that are tried in order (`a and b and c`). Accesses under the same
    `if` begin with the same parts. As soon as the first parts of a condition are known they become a

@@ -1,4 +1,4 @@
-"""The dataflow of an app says how its handlers run, and which accesses wait for which.
+"""The dataflow of an app: how its handlers run, and which accesses wait for which.
 
 Rules
 1. A handler runs in columns if analysis found a form for all of it, and it is in no circle. Else it
@@ -16,7 +16,7 @@ Rules
    no other merge into its states may stand between them.
 5. A unit waits for all merges of others into the states that it reads; who reads what it writes
    waits for it.
-6. Circles that are no ring are refused, by name.
+6. Circles that are not rings are refused, by name.
 """
 
 from __future__ import annotations
@@ -438,7 +438,7 @@ def _able_to_run(
 
 
 def _merge_between(place: RingPlace, flow: EventFlow, states: Sequence[str]) -> MergeAccess | None:
-    """Return a merge that is no step and stands between the steps of a ring (rule 3)."""
+    """Return a merge that is not a step and stands between the steps of a ring (rule 3)."""
     first, last = place.steps[0], place.steps[-1]
     for access in flow.accesses:
         if (

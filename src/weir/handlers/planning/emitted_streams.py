@@ -1,13 +1,13 @@
-"""What handlers emit becomes streams: a filter and a projection for each emit, put together.
+"""Builds the streams that handlers emit: a filter and a projection per emit, and their union.
 
 The columns of a stream are those of its emits, in the order in which they occur first; all emits of
 a stream have all of them. The types are declared (`app.emits`), or follow from the values: INT
 widens to BIGINT and to DOUBLE, an integer constant to DOUBLE where it is the same number. Others
 that differ are refused: the serial loop would give an int here and a float there.
 
-Rows are in the order of the serial loop: of (the event's origin, block, element, order), which are
-those of accesses. Union puts the order behind all others; where the rest does not stand in order by
-itself, `Enter` puts the block behind the event.
+Rows are in the order of the serial loop: by (the event's origin, block, element, order), as for
+accesses. Union puts the order last; where the rest is not in order by itself, `Enter` puts the
+block after the event.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def emitted_streams(
 ) -> tuple[dict[str, Stream], list[Node]]:
     """Return what is emitted, by name; names in order of their first emit. `depth` is the number
     of origin columns that make an event. `checks` have no rows, and run with the first stream that
-    has their kind of time; return also those that found none."""
+    has their kind of time; return also those that have no such stream."""
     streams = {}
     waiting = list(checks)
     for name, emitting in by_name(branches).items():

@@ -1,4 +1,4 @@
-"""Events enter an app here: each event type's rows get the origins that make up the log order.
+"""Gives the rows of each event type the origins that make up the log order.
 
 Log order is (vs, event type in order of declaration, partition, offset). Rows of logs that are
 declared one after the other have such origins. Where that is not so (another stream's rows, rows

@@ -1,4 +1,4 @@
-"""Graphs are taken apart here: strong components, and the shortest way around in one."""
+"""Graph algorithms: strong components, the shortest cycle through an item, reachable items."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The handlers of an event type run in one order, and their accesses are numbered by it.
+"""Orders the handlers of an event type, and numbers their accesses in that order.
 
 Rules
-1. A handler that writes a state runs before one that only reads it, by the text of both: on all
-   branches, whether these parameters leave them or not. Handlers that these rules put
+1. A handler that writes a state runs before one that only reads it. The text of both decides: all
+   branches count, also those that the run's parameters rule out. Handlers that would have to run
    before each other, in a circle, stay together, in order of definition.
-2. Of all that may come next, the one that is defined first does.
-3. `order` counts over all accesses of the event type. A loop is called by the smallest order of
-   its accesses: its `block`.
-4. A handler that runs as it is (a unit) has one number for all that it merges and emits, its place.
-   Reads that are answered before, and what its runs give on the way, have numbers before that.
+2. Of all handlers that may come next, the one that is defined first does.
+3. `order` counts over all accesses of the event type. The `block` that names a loop is the smallest
+   order of its accesses.
+4. A handler that runs as it is (a unit) has one number, its place, for all its merges and emits.
+   Reads that are answered earlier, and what its earlier runs give out, have smaller numbers.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class PlacedUnit:
         return self.plan.unit.handler
 
     def note_order(self, state: str) -> int:
-        """Return the order of the merges into a state that others are told of: before the reads
-        that come after the step which takes them."""
+        """Return the order of a unit's merges into a state that others use: before the reads that
+        come after the step which takes them."""
         number = self.plan.noted.get(state)
         if number is None or number == len(self.steps) - 1:
             return self.place

@@ -1,4 +1,4 @@
-"""The steps of a ring run row by row: reads, merges, and loops of them.
+"""Code that runs the steps of a ring row by row: reads, merges, and loops of them.
 
 Contract
 1. A ring's code is a value that can be compared, pickled and given a fingerprint: trees and names.

@@ -1,9 +1,9 @@
-"""A ring becomes a row scan: its reads and merges run together, row by row, with the cells at hand.
+"""Plans the row scan of a ring: its reads and merges run together, row by row, on the cells.
 
-The reader's rows pass with the answers of the ring's reads as new columns, as those of a state
-scan do. So what only uses the answers (emits, merges into other states) goes on behind it as behind
-any scan. Other event types of the ring, and merges into its states with other keys, are ports of
-their own; each has its place in the order within an event.
+As with a state scan, the reader's rows come out with the answers of the ring's reads as new
+columns. So whatever only uses the answers (emits, merges into other states) follows it as it would
+follow any scan. Other event types of the ring, and merges into its states with other keys, are
+ports of their own; each has its place in the order within an event.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _key(
 
 
 def _known_part(guard: Tree | None, answered: frozenset[int]) -> Tree | None:
-    """Return the first conjuncts of a condition, as far as they can be told from these reads and
+    """Return the first conjuncts of a condition, as far as these reads decide them, and
     for all elements of a loop."""
     if guard is None:
         return None

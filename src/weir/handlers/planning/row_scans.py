@@ -1,9 +1,9 @@
-"""The runs of units become row scans: one for the steps of all units that need the same cells.
+"""Plans row scans for the runs of units: one for all steps that need the same cells.
 
 Contract
 1. A scan of a step has a port for each event type whose units take that step, with the rows of a
    point of its chain: the event, the keys and answers of reads, what earlier runs recorded.
-2. Columns of what a scan gives out: `$r5` what the step with token 5 tells (a part of a key),
+2. Columns of what a scan gives out: `$r5` what the step with token 5 gives out (a part of a key),
    `$w5.sent` the answers that reads of a live state got, `$emessage.9.spam` what the handler at
    place 9 of an event type emits, `$smessage.9.sent` its merges into a state that others must know.
 """
@@ -342,8 +342,8 @@ def effect_form(cell: Cell, goes_on: bool) -> str:
 
 
 def _kinds(unit: PlacedUnit, cell: Cell) -> list[tuple[MergeKind, int]]:
-    """Return the kinds of a unit's merges into a state that others may be told of, with the k of
-    `top_k`. A function is told as `set`. Where nothing is known, it may be any with one value."""
+    """Return the kinds of a unit's merges into a state that others may need, with the k of `top_k`.
+    A function counts as `set`. If the kinds are not known, any kind with one value is possible."""
     merges = [a for a in unit.unit.of(cell.state) if isinstance(a, MergeAccess)]
     if not merges:
         return [(kind, 0) for kind in told_kinds(pa.types.is_list(cell.type))]

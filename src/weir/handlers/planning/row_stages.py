@@ -1,8 +1,8 @@
-"""When handlers that run as they are run, and which reads are answered before.
+"""Plans when handlers that run as they are run, and which of their reads are answered earlier.
 
 A handler in rows is a *unit* for each of its event types. It may have to run several times on an
-event: up to a read whose key only it can tell, in the scan that holds the cells of a state, and one
-last time, when all its reads are answered.
+event: up to a read whose key only it can compute, in the scan that holds the cells of a state, and
+one last time, when all its reads are answered.
 
 Rules
 1. T depends on S where what T holds may follow from a read of S: in columns, by a merge into T that

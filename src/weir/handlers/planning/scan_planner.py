@@ -1,9 +1,8 @@
-"""The scans of an app are planned here, one after the other, until every read is answered and every
-unit has run.
+"""Plans the scans of an app, one by one, until every read is answered and every unit has run.
 
 Rules
-1. A scan can be made when the reads of its key are known, and all merges into its states have
-   their place: those of handlers in columns on some chain, those of units in the run that takes
+1. A scan can be made when the reads that its key uses are answered, and all merges into its states
+   have their place: those of handlers in columns on a chain, those of units in the run that takes
    them.
 2. Reads with one key on one chain that can be answered at the same time share a scan. A scan is
    put off as long as more reads of its key wait for other scans.

@@ -1,4 +1,4 @@
-"""The ports of a scan are made here: rows with keys, arguments and conditions as columns.
+"""Builds the ports of a scan: rows with keys, arguments and conditions as columns.
 
 Contract
 1. A merge of the reader's own rows with the reader's key lies on the reader's rows, with a
@@ -37,7 +37,7 @@ class ScanPort:
 
 
 class PortColumns:
-    """Collects the columns that a port's rows need besides those that they have."""
+    """Collects the columns that a port's rows need in addition to their own."""
 
     def __init__(self, rows: Node) -> None:
         self.rows = rows

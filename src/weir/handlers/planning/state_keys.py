@@ -1,4 +1,4 @@
-"""The types of a state's keys are said, or follow from the keys that handlers use.
+"""Determines the types of a state's keys: declared, or inferred from the keys that handlers use.
 
 Keys are compared as groups are: an INT equals a BIGINT of the same value. Python also finds that
 1 == 1.0 == True; keys of such different types are refused, as they would be different groups.

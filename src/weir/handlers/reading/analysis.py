@@ -1,4 +1,4 @@
-"""Handlers' source is turned into accesses: `analyse_app` for an app, `analyse` for one handler.
+"""Turns the source of handlers into accesses: `analyse_app` for an app, `analyse` for a handler.
 
 Contract
 1. What no handler may do raises ScriptError: file, line, reason, way out (`code_reach.py`).
@@ -7,8 +7,8 @@ Contract
 3. The accesses are those on the branches that these parameters leave, helpers included, in the
    order in which Python may do them. Each is among what the text reads and writes. `why_rows` says
    why a handler does not run in columns; its accesses are then those that may happen.
-4. A handler that nobody can follow has `Analysed.refused`: why, where, and that `app.serial()` runs
-   it row by row. What it may emit is then that of its text.
+4. A handler that analysis cannot follow has `Analysed.refused`: why, where, and that `app.serial()`
+   runs it row by row. Its text then determines what it may emit.
 """
 
 from __future__ import annotations

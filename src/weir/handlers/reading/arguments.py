@@ -1,4 +1,4 @@
-"""The arguments of a call, and which names of a function they are given to."""
+"""The arguments of a call, and how they are bound to a function's parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CallArguments:
         return all(as_tree(a) is not None for a in (*self.plain, *self.keywords.values()))
 
     def after(self, *first: Symbol, keywords: Mapping[str, Symbol] | None = None) -> CallArguments:
-        """Return these arguments behind others."""
+        """Return these arguments after others."""
         return replace(
             self, plain=(*first, *self.plain), keywords={**(keywords or {}), **self.keywords}
         )
@@ -60,7 +60,7 @@ def called_with(run: Execution, frame: Frame, node: ast.Call) -> CallArguments:
         else:
             named = _spread_names(run, frame, keyword.value)
         if keywords.keys() & named.keys():
-            raise NotListed("an argument is given twice", node)
+            raise NotListed("an argument is passed twice", node)
         keywords |= named
     return CallArguments(tuple(plain), keywords)
 
@@ -72,8 +72,8 @@ def _spread_names(run: Execution, frame: Frame, node: ast.expr) -> dict[str, Sym
             names = [a.value if isinstance(a, Const) else None for a in args[::2]]
             if all(isinstance(name, str) for name in names):
                 return dict(zip(map(str, names), args[1::2], strict=True))
-        case Const(value=dict() as given) if all(isinstance(name, str) for name in given):
-            return {name: Const(value, line=node.lineno) for name, value in given.items()}
+        case Const(value=dict() as mapping) if all(isinstance(name, str) for name in mapping):
+            return {name: Const(value, line=node.lineno) for name, value in mapping.items()}
     raise NotListed("which arguments `**` gives depends on the event", node)
 
 
@@ -94,7 +94,7 @@ def bound_arguments(
     if arguments.vararg is not None:
         bound[arguments.vararg.arg] = WrittenOut("tuple", extra)
     elif extra:
-        message = f"{name}() takes {len(plain)} arguments, {len(call.plain)} are given"
+        message = f"{name}() takes {len(plain)} arguments, not {len(call.plain)}"
         raise frame.file.error(message, node)
     others: list[Tree] = []
     for keyword, symbol in call.keywords.items():
@@ -102,7 +102,7 @@ def bound_arguments(
             bound[keyword] = symbol
         elif keyword in keyword_names or arguments.kwarg is None:
             what = "twice" if keyword in bound else "that it does not take"
-            raise frame.file.error(f"{name}() is given `{keyword}` {what}", node)
+            raise frame.file.error(f"{name}() gets `{keyword}` {what}", node)
         else:
             tree = as_tree(symbol)
             if tree is None:
@@ -112,7 +112,7 @@ def bound_arguments(
         bound[arguments.kwarg.arg] = Op("dict", tuple(others))
     for missing in (n for n in (*plain, *keyword_names) if n not in bound):
         if missing not in defaults:
-            raise frame.file.error(f"{name}() is not given `{missing}`", node)
+            raise frame.file.error(f"{name}() lacks the argument `{missing}`", node)
         bound[missing] = defaults[missing]
     return bound
 

@@ -1,4 +1,4 @@
-"""Which names a function binds, and which names of others some code mentions.
+"""Finds the names that a function binds, and the outer names that some code mentions.
 
 These follow Python's scopes: a lambda, a nested function and a comprehension have their own.
 """
@@ -61,8 +61,8 @@ def assigned_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
 
 
 def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
-    """Return the nodes that bind names in one scope; of comprehensions those behind `:=`, of
-    functions and classes what is evaluated where they are defined."""
+    """Return the nodes that bind names in one scope; in comprehensions the targets of
+    `:=`, in functions and classes what is evaluated where they are defined."""
     yield node
     children: Iterable[ast.AST] = ast.iter_child_nodes(node)
     if isinstance(node, ast.ClassDef):

@@ -168,7 +168,7 @@ def _of_items(run: Execution, frame: Frame, callee: Known, node: ast.Call) -> Sy
         return WrittenOut("tuple" if function is tuple else "list", items.parts)
     tree = as_tree(WrittenOut("list", items.parts), node.lineno)
     if tree is None or function is len:
-        raise NotListed("a list of what is no data", node)
+        raise NotListed("a list of something that is not data", node)
     if (function is any or function is all) and items.parts:
         parts = tuple(run.data(frame, part, node) for part in items.parts)
         return any_or_all(function is all, parts, node.lineno)

@@ -1,7 +1,8 @@
-"""Which parts of a function are evaluated by every call that gets beyond them.
+"""Finds the parts of a function that every call evaluates if it gets past them.
 
-A statement of the function's own body is passed by whoever comes to a later one. Within it, the
-parts count that Python evaluates whatever the others give. Only forms that are listed here count.
+A call that reaches a later statement of the function's own body has run the earlier ones. Within a
+statement, those parts count that Python evaluates whatever the other parts give. Only forms that
+are listed here count.
 """
 
 from __future__ import annotations

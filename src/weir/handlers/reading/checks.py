@@ -1,4 +1,4 @@
-"""What Python computes and might fail is computed by somebody, or becomes a check.
+"""Adds checks for values that may fail and that no access computes.
 
 In columns a value is computed where somebody needs it: for an access, under its condition. Python
 computes it where it stands. So each value that can fail must be part of what an access computes
@@ -78,7 +78,7 @@ def _block(check: FailingCheck) -> int | None:
 def _with_apart(
     run: Execution, accesses: list[Noted], checks: Sequence[FailingCheck]
 ) -> list[Noted]:
-    """Return the accesses with emits that never happen, whose conditions are checks: behind the
+    """Return the accesses with emits that never happen, whose conditions are checks: after the
     accesses of the check's loop, as these stay together."""
     for check in checks:
         block = _block(check)

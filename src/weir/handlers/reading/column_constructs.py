@@ -1,8 +1,8 @@
-"""The list of what handlers may use and still become columns.
+"""The list of constructs that handlers may use and still become columns.
 
 Everything here has the same value wherever and whenever it is computed from the same values, and
-changes nothing. Where no column expression is known for it (`column_values.py`), CPython computes
-it, so it means what CPython makes of it. A test holds each entry to CPython
+changes nothing. If there is no column expression for it (`column_values.py`), CPython computes it,
+so its meaning is always CPython's. A test compares each entry with CPython
 (`test_column_constructs.py`).
 
 A *plain* value is one of Python's own immutable values, or a list, dict or set of them: no code of

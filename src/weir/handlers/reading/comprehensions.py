@@ -1,8 +1,8 @@
-"""Comprehensions: over constants they are written out, over values of the event they are listed if
-what is done for each element is.
+"""Reads comprehensions: those over constants are unrolled, those over values become calls.
 
-A comprehension over values becomes a call of a function (`EachElement`) that CPython runs row by
-row: made of the trees of what is done for an element, with all else as arguments.
+A comprehension over values of the event is on the list if everything that it does for an element
+is. It becomes a call of a function (`EachElement`) that CPython runs row by row: built from the
+trees of what it does for an element, with everything else as arguments.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KINDS: dict[type[ast.expr], Collected] = {
 @dataclass(frozen=True, slots=True)
 class EachElement(MadeFunction):
     """An `EachElement` computes a comprehension of its first argument; the others are what its body
-    uses besides the element.
+    uses in addition to the element.
 
     `fold` is the function that a generator is handed to: `any` or `all`.
     """

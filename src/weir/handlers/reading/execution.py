@@ -1,4 +1,4 @@
-"""A handler is run symbolically: one `Execution`, whose parts are in modules of their own.
+"""Runs a handler symbolically: one `Execution`, whose parts are in modules of their own.
 
     statements.py    statements → paths
     expressions.py   expressions → symbols
@@ -11,9 +11,9 @@ Contract
    handler runs in rows (`why_rows`). Either way all accesses are noted, in the order in which they
    may happen.
 2. `NotListed` says that a construct is not on the list. It never leaves an expression or a
-   statement: there it is taken back and visited as opaque code.
-3. `HandleLost` says that nobody can tell what happens to a handle: a state or the app gets into
-   code that is not read. Only a serial group can run such a handler.
+   statement: there it is undone and visited as opaque code.
+3. `HandleLost` says that analysis lost track of a handle: a state or the app reaches code that is
+   not read. Only a serial group can run such a handler.
 """
 
 from __future__ import annotations
@@ -161,9 +161,9 @@ class Execution:
     why_rows: str = ""
     """The first construct that is not on the list."""
     opaques: int = 0
-    """How many opaque values there are, those that were taken back included."""
+    """How many opaque values there are, including those that were undone."""
     elements: int = 0
-    """How many comprehensions over values there are, those that were taken back included."""
+    """How many comprehensions over values there are, including those that were undone."""
     calls: dict[object, Opaque] = field(default_factory=dict)
     """What functions give that were called with plain values of the event."""
     parts_of_keys: dict[tuple[int, int], tuple[Opaque, ...]] = field(default_factory=dict)
@@ -232,7 +232,7 @@ class Execution:
         self.note_rows(node, why)
         self.opaques += 1
         if dtype is not None and has_no_elements(dtype):
-            dtype = None  # of what it is filled with nothing is known
+            dtype = None  # nothing is known about what it is filled with
         return Opaque(self.opaques, dtype, is_exact, line=getattr(node, "lineno", 0))
 
     def key_parts(self, key: Opaque, count: int, node: ast.AST) -> tuple[Opaque, ...]:
@@ -370,7 +370,7 @@ class Execution:
         """Begin a loop over a list of the event; the type of its elements is that of the list's."""
         dtype = static_type(over, self.scope)
         if dtype is None or not pa.types.is_list(dtype):
-            raise NotListed("a loop over what is no list of the event", ast.Pass())
+            raise NotListed("a loop over something that is not a list of the event", ast.Pass())
         loop = self.loop = EventLoop(self.blocks, over)
         self.blocks += 1
         assert isinstance(self.scope.elements, dict)

@@ -1,4 +1,4 @@
-"""Expressions of a handler are evaluated to symbols.
+"""Evaluates the expressions of a handler to symbols.
 
 Contract
 1. What Python evaluates only under a condition (the right side of `and`, a branch of `if else`) is
@@ -130,7 +130,7 @@ def _name(run: Execution, frame: Frame, name: str, node: ast.expr) -> Symbol:
     if thing is DYNAMIC:
         near = difflib.get_close_matches(name, [*frame.variables, *frame.globals], n=1)
         hint = f"did you mean `{near[0]}`?" if near else ""
-        raise frame.file.error(f"no `{name}` is known here", node, hint)
+        raise frame.file.error(f"`{name}` is not defined", node, hint)
     return known(thing, node.lineno, run.params)
 
 
@@ -308,7 +308,7 @@ def _joined(
     parts: list[Symbol],
     node: ast.AST,
 ) -> Tree | None:
-    """Return a list with parts behind it; None if there is nothing."""
+    """Return a list with parts after it; None if there is nothing."""
     if not parts:
         return joined
     tail = run.data(frame, WrittenOut(kind, tuple(parts)), node)

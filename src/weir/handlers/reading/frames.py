@@ -1,4 +1,4 @@
-"""Functions while they are run symbolically: their variables on each path, and how paths join.
+"""The frames of functions that are run symbolically: variables on each path, and how paths join.
 
 Contract
 1. A path is the conditions under which it is taken, from the handler's first statement on, and the

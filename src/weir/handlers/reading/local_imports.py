@@ -1,4 +1,4 @@
-"""Imports inside of the user's functions: what they bind, where that is known before they run."""
+"""Resolves imports inside of the user's functions, if what they bind is known before they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`match` on constants is a chain of conditions."""
+"""Translates `match` on constants to a chain of conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fails a run on purpose: `raise` and `assert` of handlers, a loop over None."""
+"""Functions that fail a run on purpose: `raise` and `assert` of handlers, a loop over None."""
 
 from __future__ import annotations
 

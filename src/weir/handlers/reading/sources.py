@@ -4,8 +4,8 @@ Rules
 1. The text is what was run: that of a loaded file as it was read
    (`plan/usercode/imported_files.py`), else what `linecache` has (files, notebooks, texts that were
    put there).
-2. A function is found by where its code says that it stands. Lambdas are found by the positions of
-   their instructions, so several may stand on one line.
+2. The first line of a function's code locates its definition. The positions of their instructions
+   locate lambdas, so one line may hold several.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The methods of states, and `app.emit`: what makes accesses."""
+"""Calls that make accesses: the methods of states, and `app.emit`."""
 
 from __future__ import annotations
 
@@ -162,5 +162,5 @@ def check_fields(run: Execution, frame: Frame, name: str, fields: list[str], nod
         if declared is not None and field not in names:
             close = difflib.get_close_matches(field, names, n=1)
             hint = f"did you mean `{close[0]}`?" if close else f"they are {', '.join(names)}"
-            message = f"`{field}` is no column that app.emits() declares for `{name}`"
+            message = f"app.emits() declares no column `{field}` for `{name}`"
             raise frame.file.error(message, node, hint)

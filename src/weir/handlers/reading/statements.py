@@ -1,7 +1,7 @@
-"""Statements of a handler are run on paths: branches are both taken, loops over constants are
-written out, loops over lists of the event are run once for any element.
+"""Runs the statements of a handler symbolically, on paths.
 
-A statement that is not on the list is visited as opaque code.
+Both branches of an `if` are run, loops over constants are unrolled, and loops over lists of the
+event are run once, for any element. A statement that is not on the list is visited as opaque code.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _is_tuple(tree: Tree) -> bool:
 
 
 def _fail(run: Execution, frame: Frame, node: ast.Assert | ast.Raise) -> Exits:
-    """Note where the run must fail; what comes behind is reached only where it does not."""
+    """Note where the run must fail; code after it is reached only where it does not."""
     here = _here(run, frame)
     if isinstance(node, ast.Assert):
         condition = run.tree(frame, node.test)

@@ -1,4 +1,4 @@
-"""Handlers run as they are: CPython calls the user's functions, event by event.
+"""Runs handlers as they are: CPython calls the user's functions, event by event.
 
 Contract
 1. A `HandlerRun` is a value that can be compared, pickled and given a fingerprint; called, it makes

@@ -1,4 +1,4 @@
-"""State and app handles are live only while somebody runs handlers, and only as that was planned.
+"""Makes the handles of states and the app work while handlers run, and only as planned.
 
 Contract
 1. A handle does nothing by itself: its methods are attributes that `bound` sets for a time. Outside

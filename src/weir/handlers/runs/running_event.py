@@ -1,10 +1,10 @@
-"""Handlers that run as they are, row by row, find here what they touch: the *running* event.
+"""The *running* event: what states, emits and parameters use while a handler runs row by row.
 
 Contract
 1. `State.get`, `State.merge` and its kin, `App.emit` and parameters ask `current()`; they know only
    their own names. So an app that came from another process works with the cells at hand there.
-2. Who runs a handler (`serial_code.py`) does so within `running_with(…)`, which holds for its
-   thread and gives way to what was running before when it ends.
+2. The runner of a handler (`serial_code.py`) calls it within `running_with(…)`, which holds for its
+   thread and restores what was running before when it ends.
 3. The event is an instance of the class that `event_class` makes: attributes for the columns, `vs`
    and `ve` in ticks (`ve` None: open); it cannot be changed.
 """

@@ -2,7 +2,7 @@
 
 Contract
 1. `order` numbers the accesses of one event *type* over all its handlers, in the order in which
-   they happen for an event. It is given when the order of handlers is known (`handler_order.py`);
+   they happen for an event. It is set when the order of handlers is known (`handler_order.py`);
    analysis numbers those of one handler from 0.
 2. `guard` is the condition under which the access happens (None: always); it may read answers of
    reads with a smaller order. A value that stands under a guard is evaluated only where it holds.

@@ -1,4 +1,4 @@
-"""Values and accesses are written as Python would, for `explain`, messages and tests.
+"""Prints values and accesses as Python code, for `explain`, messages and tests.
 
     2: if #0: friend_msgs.merge(e.sender, old + 1)
 

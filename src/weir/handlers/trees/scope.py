@@ -1,4 +1,4 @@
-"""A scope says which columns the leaves of a handler's values are.
+"""Scopes: which columns the leaves of a handler's values are.
 
 A NULL of a column is Python's None; an INT and a BIGINT are ints, a LIST is a list, a STRUCT a dict
 whose keys can be read as attributes too.

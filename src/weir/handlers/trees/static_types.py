@@ -1,9 +1,9 @@
-"""The type of a value is worked out from the types of what it is made of.
+"""Infers the type of a value from the types of its parts.
 
 `static_type` is the one Python type that a value has wherever it is computed (None aside), as a
-type of the language, or None where that is not known: of `x if c else 0.5` with an int x, nothing
-is known, as the value is now an int and now a float. `type_of` is the type of a column that takes
-the value: DOUBLE for that one.
+type of the language. It is None where there is no such type: `x if c else 0.5` with an int x is an
+int on some rows and a float on others. `type_of` is the type of a column that holds the value:
+DOUBLE in this example.
 """
 
 from __future__ import annotations

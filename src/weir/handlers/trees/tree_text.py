@@ -1,4 +1,4 @@
-"""Values are shown to people as Python that means the same: in messages and by `explain`."""
+"""Shows values to people as equivalent Python code, in messages and by `explain`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _Words:
                 return self._op(tree)
             case Opaque():
                 return "a value that Python computes"
-        raise TypeError(f"{type(tree).__name__} is no value")
+        raise TypeError(f"{type(tree).__name__} is not a value")
 
     def _comprehension(self, each: EachElement, args: Sequence[Tree]) -> str:
         tests, results = written_with(each, args)

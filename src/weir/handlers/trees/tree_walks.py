@@ -1,4 +1,4 @@
-"""Trees of values are walked and rebuilt by these functions."""
+"""Functions that walk and rebuild trees of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A handler's values are trees: what an expression of the handler's source computes from.
+"""Values of a handler as trees: what an expression of the handler's source computes, and from what.
 
 Analysis (`analysis.py`) makes them by running a handler's source symbolically: local variables,
 helpers and branches are gone, only the event, the answers of reads, constants and Python's own
@@ -9,8 +9,8 @@ Contract
 1. Trees are immutable, hashable values; equality ignores `line`. Constants are equal only where
    nothing tells them apart: 1, 1.0 and True are three, 0.0 and -0.0 are two. (A value that cannot
    be hashed is compared by identity.) Parts are shared, and a tree that is written out may be very
-   much larger than what it is made of: who walks one visits a shared part once. Hashes are kept,
-   and trees that were found equal are one for the next comparison.
+   much larger than its parts: a walk visits a shared part once. Hashes are kept, and trees that
+   compared equal are one for the next comparison.
 2. A tree has no effects. Evaluating it may raise; it is evaluated only where its guard holds.
 3. `Op.name` is one of the names below; the arguments are evaluated from left to right, those of
    `and`, `or`, `if` only as far as Python does.
