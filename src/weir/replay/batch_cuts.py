@@ -33,7 +33,7 @@ EventPart: TypeAlias = tuple[Int64s, Int64s]
 """The starts and offsets of some events of one partition."""
 
 BATCH_BYTES = 1 << 30
-"""So much of the logs is a batch, if nothing is said."""
+"""The default size of a batch, in bytes of the logs."""
 
 
 class LogPosition(msgspec.Struct, frozen=True, array_like=True, order=True):

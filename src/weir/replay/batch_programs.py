@@ -64,7 +64,7 @@ def key_of(variant: Variant, name: str) -> str:
 
 def first_program(task: ReplayTask, *, saved: bool) -> BatchProgram:
     """Make the program of a first batch, with the states after it; where no table can hold these,
-    and nobody asked for them (`saved`), without: then there can be no second batch."""
+    and no option needs them (`saved`), without: then there can be no second batch."""
     try:
         return batch_program(task, final=True)
     except PlanError:
@@ -152,7 +152,7 @@ class _Restored:
             shape, name = schema(self._saved[key]), f"state {state} {number}"
             # Their ends are the next ticks, also after the latest time: they are not read.
             columns = (("vs", shape.time), *shape.columns)
-            # Where its table is, is said when the batch is run: batches share the program.
+            # The run sets the path of its table: batches share the program.
             path = f"restored/{number}.parquet"
             source = Source(name, columns, path, SourceOptions("vs"), FIRST_INDEX + number)
             self.sources[name] = (source, key)

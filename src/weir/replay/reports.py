@@ -52,7 +52,7 @@ class VariantReport(msgspec.Struct, frozen=True):
 
 class ReplayReport(msgspec.Struct, frozen=True):
     """Says what a replay has done. `events` were taken, in `batches`, with starts from `first` to
-    `last` (None if there were none, or nobody had to know)."""
+    `last` (None if there were none, or they were not needed)."""
 
     app: str
     events: int

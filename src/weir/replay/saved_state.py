@@ -123,8 +123,8 @@ def save_state(
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise PlanError if a saved state cannot go to a folder: if that is none, or holds anything
-    but a saved state."""
+    """Raise PlanError if a saved state cannot go to a folder: if it is not a folder, or holds
+    anything but a saved state."""
     for path in (folder, _part(folder)):
         if path.is_symlink():
             raise PlanError(f"'{path}' is a link", hint="give the folder itself for the state")

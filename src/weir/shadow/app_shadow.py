@@ -26,7 +26,7 @@ from weir.shadow.stream_events import PartitionHead, stream_events
 from weir.shadow.whole_loop import LocatedDifference, WholeLoop
 
 DEFAULT_EVENTS = 1_000
-"""So many events are compared, if nothing is said and they take no longer than `SECONDS`."""
+"""How many events are compared by default, if they take no longer than `SECONDS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class OpenLog:
 @dataclass(frozen=True, slots=True)
 class AppShadow:
     """Holds both sides of a program: what the loop needs of its app, and what the engine runs.
-    `events` is how many are compared, None if nothing was said."""
+    `events` is how many are compared; None is the default."""
 
     program: Program
     serial: SerialApp

@@ -36,7 +36,7 @@ class EnginePlan:
 @dataclass(frozen=True, slots=True)
 class EngineResult:
     """An `EngineResult` is what the engine has done: rows by stream in order, saved cells by state
-    with the functions that they name (None: nobody knows them), or why it failed."""
+    with the functions that they name (None: they are unknown), or why it failed."""
 
     rows: dict[str, list[EngineRow]] = field(default_factory=dict)
     states: dict[str, SavedCells] | None = None

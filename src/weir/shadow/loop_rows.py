@@ -131,4 +131,4 @@ def _ticks(time: object) -> int:
 
 
 def _ignored(rows: int) -> None:
-    """Take the number of rows that were read, which nobody asks for."""
+    """Ignore the number of rows that were read."""

@@ -87,7 +87,7 @@ def contents(cells: SerialCells, name: str, time: int) -> dict[CellKey, CellCont
 
 
 def _folded(cells: SerialCells, state: State, merges: Sequence[HeldMerge]) -> object:
-    """Return what a window is read as; nobody has read it yet, so that may fail."""
+    """Return what a window is read as; it was not read before, so this may fail."""
     try:
         return cells.folded(state, merges)
     except Exception as error:  # of the user's function, too

@@ -35,7 +35,7 @@ from weir.shadow.serial_loop import (
 )
 
 SECONDS = 1.0
-"""How long the loop of one comparison may take, unless it is said how many events it takes."""
+"""How long the loop of one comparison may take, unless a number of events is set."""
 
 
 class ShadowEvents(Protocol):

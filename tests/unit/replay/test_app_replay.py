@@ -318,7 +318,7 @@ def test_what_has_finished_is_not_run_again(app: App, monkeypatch: pytest.Monkey
 def test_what_has_changed_is_refused(app: App) -> None:
     replay_app(app, logs=LOGS, out="out", batch=20)
     with pytest.raises(
-        PlanError, match="replay: the parameter threshold changed; give another --out"
+        PlanError, match="replay: the parameter threshold changed; choose another --out"
     ):
         replay_app(app, logs=LOGS, out="out", batch=20, params={"threshold": 4})
     with pytest.raises(PlanError, match="--batch is gone, --to is new; choose"):
@@ -396,7 +396,7 @@ def test_an_error_leaves_nothing_in_the_way(app: App) -> None:
         ({"start": str(2**63)}, f"invalid --from {2**63}; expected a time from -2^62 to 2^62"),
         ({"end": -(2**62) - 1, "batch": 2}, f"invalid --to {-(2**62) - 1}; expected a time from"),
         ({"start": 9, "end": 9}, "--from 9 is not before --to 9"),
-        ({"params": {"threshold": "much"}}, "the parameter `threshold` is an integer"),
+        ({"params": {"threshold": "much"}}, "the parameter `threshold` must be an integer"),
         ({"logs": {"message": "tail://m.jsonl"}}, "'tail://m.jsonl' has no end"),
     ],
 )
@@ -432,7 +432,7 @@ def test_events_of_a_stream_are_one_batch(tmp_path: Path, monkeypatch: pytest.Mo
     assert replay_app(app, out="out").again
     with pytest.raises(PlanError, match="the events of `few` are the rows of a stream: they cann"):
         replay_app(app, out="out", batch=3, anew=True)
-    with pytest.raises(PlanError, match="the rows of a stream, which has no log to give"):
+    with pytest.raises(PlanError, match="come from a stream, so they have no log"):
         replay_app(app, out="out", logs={"few": "m.jsonl"})
     write(Path("m.jsonl"), rows(50))
     with pytest.raises(PlanError, match="log M changed"):

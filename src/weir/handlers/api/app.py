@@ -94,7 +94,7 @@ class App(EmittingApp):
         self.needed: tuple[tuple[str, str], ...] = ()
         """What its code needs and what does not travel, each with the file that imports it."""
         self.turn = threading.RLock()
-        """Held by who runs the handlers."""
+        """Held while a runner runs the handlers."""
         self._serial: list[tuple[Callable[..., object], ...]] = []
         self._all_serial = False
 

@@ -77,6 +77,6 @@ def _failed(error: BaseException, file: Path) -> PlanError:
     if isinstance(error, SyntaxError) and error.filename == str(file):
         lines.append(error.lineno)
     where = f", line {lines[-1]}" if lines else ""
-    # Weir's own errors say enough; of others the kind is a part of what is said.
+    # Weir's own errors explain themselves; for others the message needs the kind.
     reason = str(error) if isinstance(error, WeirError) else describe(error)
     return PlanError(f"{file.name}{where}: {reason}")

@@ -37,7 +37,7 @@ def check_app_name(what: str, name: object) -> str:
 
 
 def misnamed(what: str, name: object) -> str:
-    """Say in words why a name is none that `check_app_name` takes; nothing if it is one."""
+    """Describe why `check_app_name` refuses a name; empty if it does not."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return f"the name of {what} is letters, digits and _, not {name!r}"
     if len(name) > _LONGEST_NAME:

@@ -47,7 +47,7 @@ class TreeFunction(MadeFunction):
     def identity(self) -> tuple[object, ...]:
         guard = () if self.guard is None else (self.guard,)
         roots = *guard, *self.trees
-        # What a parameter stands for is said where the function is called.
+        # The call determines what a parameter stands for.
         numbers = {tree: number for number, tree in enumerate(self.parameters)}
         nodes: list[tuple[object, ...]] = []
         for part in bottom_up(*roots, bound=self.parameters):
@@ -148,7 +148,7 @@ def folded(tree: Op) -> Op | Const:
         return tree
     try:
         value = TreeFunction("", "", (), (tree,)).make()()
-    except (ArithmeticError, TypeError):  # it is for the rows that reach it to say so
+    except (ArithmeticError, TypeError):  # the rows that reach it raise it
         return tree
     return Const(value, line=tree.line)
 

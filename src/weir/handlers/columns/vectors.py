@@ -79,7 +79,7 @@ class Vectors:
     def _tried(self, tree: Tree) -> None:
         static_type(tree, self.scope)
         for what, work in (("vector", self._vector), ("truth", self._truth)):
-            with suppress(NotAColumn):  # it is kept, for those who ask
+            with suppress(NotAColumn):  # it is kept for later calls
                 self._once(what, tree, work)
 
     def truth(self, tree: Tree) -> Expr:

@@ -349,7 +349,7 @@ def _rings(flows: Sequence[EventFlow]) -> tuple[Ring, ...]:
 def _edges(
     accesses: Mapping[Request, Access], units: Mapping[Request, PlacedUnit]
 ) -> dict[Request, list[Request]]:
-    """Return who waits for each request; units are requests with negative numbers."""
+    """Return what waits for each request; units are requests with negative numbers."""
     edges: dict[Request, list[Request]] = {request: [] for request in (*accesses, *units)}
     readers: dict[str, list[Request]] = {}
     writers: dict[str, list[Request]] = {}

@@ -160,7 +160,7 @@ class StateTraits(Protocol):
     """`StateTraits` are what planning must know of an app's states."""
 
     def can_fail(self, state: str) -> bool:
-        """Tell whether a read may fail, so that only those may read who do in the loop."""
+        """Tell whether a read may fail, so that only the reads of the serial loop may happen."""
 
     def defers(self, state: str) -> bool:
         """Tell whether the answer of a read that fails is None, which no other answer is."""

@@ -106,7 +106,7 @@ def recognised(
 def _extreme(
     new: Tree, cell_type: pa.DataType, scope: Scope
 ) -> tuple[MergeKind, tuple[Tree, ...]] | None:
-    """Recognise `max(old, x)`, `x if x > old else old` and their kin."""
+    """Recognise `max(old, x)`, `x if x > old else old` and similar forms."""
     kind, other = "", Tree()
     match new:
         case Python(function=function, args=(Old(), x) | (x, Old()), keywords=()):

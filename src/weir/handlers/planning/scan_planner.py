@@ -171,7 +171,7 @@ class ScanPlanner:
                 chain = of_event.home(access)
                 if isinstance(access, GetAccess):
                     if not of_event.is_on_main(access):
-                        continue  # whoever uses it says on which rows
+                        continue  # its use determines on which rows
                     chain = of_event.main
                     unanswered = access.order not in chain.points[-1].answered
                     pending = [access] if unanswered else []
@@ -469,7 +469,7 @@ class ScanPlanner:
         return self._inputs.final or bool(others) or bool(self._flow.merges_into(state))
 
     def _is_told(self, unit: PlacedUnit, state: str) -> bool:
-        """Tell whether somebody outside of its scan must know what a unit merges into a state."""
+        """Tell whether anything outside of its scan needs what a unit merges into a state."""
         readers = any(
             isinstance(access, GetAccess) and access.state == state
             for of in self._flow.events

@@ -104,7 +104,7 @@ def _uses(app: App, handler: EventHandler, event: EventType, reach: Reach) -> St
     run = Execution(app, event, handler.name, dict.fromkeys(app.params, ANY_VALUE), reach, _Steps())
     try:
         _run(run, function)
-    except HandleLost:  # who runs it says so
+    except HandleLost:  # the runner reports it
         return text
     reads = {a.state for a in run.accesses if isinstance(a, GetAccess)}
     writes = {a.state for a in run.accesses if isinstance(a, MergeAccess)}

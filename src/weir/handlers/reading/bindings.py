@@ -84,7 +84,7 @@ def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mention:
-    """A `Mention` is `name.attribute. …` in some code; the name is bound by somebody else."""
+    """A `Mention` is `name.attribute. …` in some code; other code binds the name."""
 
     name: str
     attributes: tuple[str, ...]

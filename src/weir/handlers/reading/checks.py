@@ -1,6 +1,6 @@
 """Adds checks for values that may fail and that no access computes.
 
-In columns a value is computed where somebody needs it: for an access, under its condition. Python
+In columns a value is computed where it is needed: for an access, under its condition. Python
 computes it where it stands. So each value that can fail must be part of what an access computes
 under the same condition; else it becomes a *check*, which stands in front of the guard of an
 access, or is an emit that never happens, and is evaluated for its failure only.
@@ -109,11 +109,11 @@ def _renumbered(accesses: Sequence[Noted], start: int) -> list[Noted]:
     return [changed_access(access, access.order + 1, raised, shared) for access in accesses]
 
 
-# --- what nobody computes ----------------------------------------------------------------------
+# --- what no access computes -------------------------------------------------------------------
 
 
 def _missing(run: Execution) -> list[FailingCheck]:
-    """Return checks for the values that nobody computes where Python does."""
+    """Return checks for the values that Python computes and no access does."""
     computed = _Computed(_computed_by(run))
     functions = {part for a in run.accesses if isinstance(a, MergeAccess) and a.new is not None
                  for part in bottom_up(a.new)}  # fmt: skip

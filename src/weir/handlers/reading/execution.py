@@ -213,7 +213,7 @@ class Execution:
         return self.data(frame, self.value(frame, node), node)
 
     def data(self, frame: Frame, symbol: Symbol, node: ast.AST) -> Tree:
-        """Return a symbol as data; what is none is handed to code that is not read."""
+        """Return a symbol as data; one that cannot be data is handed to code that is not read."""
         if isinstance(symbol, Known) and is_listed_function(symbol.thing):
             return Const(symbol.thing, line=getattr(node, "lineno", 0))
         tree = as_tree(symbol, getattr(node, "lineno", 0))

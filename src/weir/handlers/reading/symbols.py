@@ -185,7 +185,7 @@ def negated(tree: Tree, line: int = 0) -> Tree:
 
 
 def as_tree(symbol: Symbol, line: int = 0) -> Tree | None:
-    """Return a symbol as data, or None if it is none."""
+    """Return a symbol as data, or None if it cannot be data."""
     if isinstance(symbol, Tree):
         return symbol
     if isinstance(symbol, WrittenOut) and symbol.kind != ITERATOR:

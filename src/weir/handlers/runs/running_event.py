@@ -1,8 +1,9 @@
 """The *running* event: what states, emits and parameters use while a handler runs row by row.
 
 Contract
-1. `State.get`, `State.merge` and its kin, `App.emit` and parameters ask `current()`; they know only
-   their own names. So an app that came from another process works with the cells at hand there.
+1. `State.get`, `State.merge` and the other merges, `App.emit` and parameters ask `current()`; they
+   know only their own names. So an app that came from another process works with the cells at hand
+   there.
 2. The runner of a handler (`serial_code.py`) calls it within `running_with(…)`, which holds for its
    thread and restores what was running before when it ends.
 3. The event is an instance of the class that `event_class` makes: attributes for the columns, `vs`
