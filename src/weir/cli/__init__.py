@@ -107,8 +107,8 @@ class Commands(TakesPlainValues, TyperGroup):
     def resolve_command(
         self, ctx: Context, args: list[str]
     ) -> tuple[str | None, Command | None, list[str]]:
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, found if found is None or name is None else load_command(name), rest
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if command is None or name is None else load_command(name), rest
 
     def main(
         self,
@@ -119,12 +119,12 @@ class Commands(TakesPlainValues, TyperGroup):
         windows_expand_args: bool = True,
         **extra: object,
     ) -> NoReturn:
-        given = sys.argv[1:] if args is None else args
+        words = sys.argv[1:] if args is None else args
         if COMPLETION in os.environ:  # a shell asks what a line could become
             completion_init()
         try:
             code = super().main(
-                _plain_resume(given), prog_name, complete_var, False, windows_expand_args, **extra
+                _plain_resume(words), prog_name, complete_var, False, windows_expand_args, **extra
             )  # fmt: skip
         except TyperException as error:
             code = _tell_usage(error)
@@ -164,8 +164,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
         say(f"weir {__version__}")
         raise typer.Exit(DONE)
 
@@ -187,9 +187,9 @@ def load_command(name: str) -> TyperCommand:
         add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
     )
     alone.command(name, cls=PlainCommand)(getattr(module, name))
-    made = get_command(alone)
-    assert isinstance(made, TyperCommand)
-    return made
+    command = get_command(alone)
+    assert isinstance(command, TyperCommand)
+    return command
 
 
 def main() -> NoReturn:

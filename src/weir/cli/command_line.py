@@ -183,19 +183,19 @@ def ended_by(interrupt: KeyboardInterrupt) -> tuple[str, int]:
 
 
 def _out_of_memory(error: MemoryError) -> Exception:
-    told = WeirError(
+    failure = WeirError(
         f"out of memory: {str(error) or 'no more could be had'}; give it more, take fewer or "
         "shorter windows and lifetimes, or use --runner offline with more partitions"
     )
-    return told.with_traceback(error.__traceback__)
+    return failure.with_traceback(error.__traceback__)
 
 
 def _unexpected(error: Exception) -> Exception:
-    told = WeirError(
+    failure = WeirError(
         f"this should not have happened, and is a bug in Weir: {type(error).__name__}: {error}; "
         "please report it with what --debug shows"
     )
-    return told.with_traceback(error.__traceback__)
+    return failure.with_traceback(error.__traceback__)
 
 
 @contextmanager
@@ -225,12 +225,12 @@ def told_warnings(*, strict: bool = False) -> Iterator[list[str]]:
     if _is_telling():
         yield []
         return
-    told: list[str] = []
+    texts: list[str] = []
 
     def tell(message: Warning | str, *_: object) -> None:
         text = str(message)
-        if text not in told:
-            told.append(text)
+        if text not in texts:
+            texts.append(text)
             say(f"weir: warning: {text}", err=True)
 
     setattr(tell, _TELLS, True)
@@ -241,7 +241,7 @@ def told_warnings(*, strict: bool = False) -> Iterator[list[str]]:
         warnings.simplefilter("ignore", ResourceWarning)
         warnings.simplefilter("error" if strict else "always", PlanWarning)
         warnings.showwarning = tell  # type: ignore[assignment]
-        yield told
+        yield texts
 
 
 def _is_telling() -> bool:
@@ -338,10 +338,10 @@ def spark_settings(
     return pairs(setting, "--conf")
 
 
-def pairs(given: Sequence[str] | None, option: str) -> dict[str, str]:
+def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
     """Return NAME=VALUE texts as a mapping."""
     pairs = {}
-    for text in given or ():
+    for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise Usage(f"{option} takes NAME=VALUE, not {text!r}")

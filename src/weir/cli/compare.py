@@ -70,13 +70,13 @@ def diff(
     with clean_errors(debug), _reading() as tell:
         from weir.conform import verify as comparing
 
-        found = comparing.diff(a, b, tell)
+        differences = comparing.diff(a, b, tell)
     with clean_errors(debug):
         if as_json:
-            put_json({"equal": found.equal, **asdict(found)})
+            put_json({"equal": differences.equal, **asdict(differences)})
         else:
-            say(str(found))
-    raise typer.Exit(DONE if found.equal else FAILED)
+            say(str(differences))
+    raise typer.Exit(DONE if differences.equal else FAILED)
 
 
 @contextmanager

@@ -20,29 +20,29 @@ def show_first(
     """Print the rows of outputs TO 'console:' as tables; with `everything`, of the others too."""
     from weir.files.text_tables import text_lines
 
-    for number, (output, told) in enumerate(zip(outputs, report.outputs, strict=True)):
-        printed = output.path == told.path == "console:"
+    for number, (output, written) in enumerate(zip(outputs, report.outputs, strict=True)):
+        printed = output.path == written.path == "console:"
         if not printed and not everything:
             continue
         table = first.table(number)
         say(f"{in_one_line(output.title)}:")
         for line in text_lines(table):
             say(f"  {line}")
-        rows, more = counted(told.rows, "row"), told.rows - table.num_rows
-        digest = f", digest {told.digest}" if printed else ""
+        rows, more = counted(written.rows, "row"), written.rows - table.num_rows
+        digest = f", digest {written.digest}" if printed else ""
         said = f"{rows}{f', {table.num_rows:,} of them shown' if more else ''}{digest}"
-        say(f"  {said}" if told.rows else f"  no rows{digest}")
+        say(f"  {said}" if written.rows else f"  no rows{digest}")
 
 
 def first_values(outputs: Sequence[Output], first: FirstRows) -> dict[str, object]:
     """Return the first rows of each output, as JSON has them."""
     from weir.files.sinks import json_values
 
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for number, output in enumerate(outputs):
         table = first.table(number).combine_chunks()
         columns = [json_values(column.combine_chunks()) for column in table.columns]
         rows = zip(*columns, strict=True)
         names = table.column_names
-        found[output.title] = [dict(zip(names, row, strict=True)) for row in rows]
-    return found
+        values[output.title] = [dict(zip(names, row, strict=True)) for row in rows]
+    return values

@@ -70,18 +70,18 @@ def doctor(
     Spark alone, is a note.
     """
     with clean_errors(debug):
-        found = list(_findings(store))
+        diagnoses = list(_findings(store))
         if as_json:
-            put_json([asdict(each) for each in found])
+            put_json([asdict(each) for each in diagnoses])
         else:
-            width = max(len(each.of) for each in found)
-            for each in found:
+            width = max(len(each.of) for each in diagnoses)
+            for each in diagnoses:
                 say(f"{each.state:<5}  {each.of:<{width}}  {in_one_line(each.what)}")
                 if each.advice:
                     say(f"{'':{width + 7}}  → {in_one_line(each.advice)}")
-            wrong = sum(each.state == "wrong" for each in found)
+            wrong = sum(each.state == "wrong" for each in diagnoses)
             say(f"{counted(wrong, 'thing')} wrong" if wrong else "nothing is wrong")
-        if any(each.state == "wrong" for each in found):
+        if any(each.state == "wrong" for each in diagnoses):
             raise typer.Exit(FAILED)
 
 
@@ -110,17 +110,17 @@ def _python() -> Iterator[Diagnosis]:
 def _libraries() -> Iterator[Diagnosis]:
     from weir import __version__
 
-    found, lacking = [f"weir {__version__}"], []
+    installed, lacking = [f"weir {__version__}"], []
     for name in CORE:
         try:
-            found.append(f"{name} {version(name)}")
+            installed.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             lacking.append(name)
     if lacking:
         advice = f"pip install {' '.join(lacking)}"
         yield Diagnosis("libraries", "wrong", f"not installed: {', '.join(lacking)}", advice)
     else:
-        yield Diagnosis("libraries", "ok", ", ".join(found))
+        yield Diagnosis("libraries", "ok", ", ".join(installed))
 
 
 # --- the machine ---------------------------------------------------------------------------------
@@ -158,11 +158,11 @@ def _free_memory() -> int | None:
                "memory/memory.stat", "total_inactive_file"))  # fmt: skip
     for limit, used, details, cached in groups:
         with suppress(OSError, ValueError):
-            most, taken = (int((CGROUP / n).read_text(encoding="ascii")) for n in (limit, used))
+            most, in_use = (int((CGROUP / n).read_text(encoding="ascii")) for n in (limit, used))
             lines = (CGROUP / details).read_text(encoding="ascii").splitlines()
             # Pages of files count as used, and are given up when a process wants memory.
             idle = sum(int(line.split()[1]) for line in lines if line.startswith(f"{cached} "))
-            free.append(most - taken + idle)
+            free.append(most - in_use + idle)
     return min(free, default=None)
 
 
@@ -244,9 +244,9 @@ def _store(location: str) -> Iterator[Diagnosis]:
     finally:
         opened.delete([key])
         opened.close()
-        for made in new:
+        for created in new:
             with suppress(OSError):  # it is not there, or a job has begun there meanwhile
-                made.rmdir()
+                created.rmdir()
     yield Diagnosis("store", "ok", f"{location} keeps objects, and makes none twice")
 
 

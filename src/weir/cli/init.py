@@ -128,13 +128,13 @@ def init(
         if folder.is_dir() and any(folder.iterdir()):
             raise Usage(f"there is something in '{folder}' already; name a new folder")
         folder.mkdir(parents=True, exist_ok=True)
-        made = files_of(folder.resolve().name)
-        for name, text in made.items():
+        files = files_of(folder.resolve().name)
+        for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
         if as_json:
-            put_json({"folder": str(folder), "files": list(made)})
+            put_json({"folder": str(folder), "files": list(files)})
             return
-        say(f"made {folder}: {', '.join(name for name in made if not name.startswith('.'))}\n")
+        say(f"made {folder}: {', '.join(name for name in files if not name.startswith('.'))}\n")
         if folder.resolve() != Path.cwd():
             path = f"./{folder}" if str(folder).startswith("-") else str(folder)
             say(f"  cd {shlex.quote(path)}")

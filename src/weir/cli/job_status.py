@@ -33,33 +33,33 @@ def has_plain_ticks(store: ObjectStore) -> bool:
     return plan is not None and plan.plain_ticks
 
 
-def show_status(found: JobStatus, now: float, *, plain_ticks: bool) -> None:
+def show_status(job: JobStatus, now: float, *, plain_ticks: bool) -> None:
     """Print how a job is, or how it ended; `now` is in seconds since 1970. Where event times are
     `plain_ticks`, so are lags."""
-    hosts = "" if found.over else f", {len(found.hosts)} of {found.hosts_wanted} hosts"
+    hosts = "" if job.over else f", {len(job.hosts)} of {job.hosts_wanted} hosts"
     say(
-        f"{in_one_line(found.state)} at {clock(found.time)}, epoch {found.epoch}, "
-        f"{counted(found.events, 'event')} read, "
-        f"{counted(found.recoveries, 'recovery', 'recoveries')}{hosts}"
+        f"{in_one_line(job.state)} at {clock(job.time)}, epoch {job.epoch}, "
+        f"{counted(job.events, 'event')} read, "
+        f"{counted(job.recoveries, 'recovery', 'recoveries')}{hosts}"
     )
-    if quiet := found.quiet_for(now):
+    if quiet := job.quiet_for(now):
         say(f"no news for {quiet:,} s: all below is as it was then; {IF_GONE}")
-    if found.error:
-        say(f"error: {in_one_line(found.error)}")
-    if found.trouble:
-        say(f"trouble: {in_one_line(found.trouble)}")
-    for what in found.preparing:
+    if job.error:
+        say(f"error: {in_one_line(job.error)}")
+    if job.trouble:
+        say(f"trouble: {in_one_line(job.trouble)}")
+    for what in job.preparing:
         say(in_one_line(what))
-    rows = [_vertex_cells(v, over=found.over, plain_ticks=plain_ticks) for v in found.vertices]
+    rows = [_vertex_cells(v, over=job.over, plain_ticks=plain_ticks) for v in job.vertices]
     left_out = show_rows(rows, _LEFT_OUT, _WORDS)
-    for v in found.vertices:
+    for v in job.vertices:
         if v.step_seconds is not None:
-            since = f"since {clock(found.time - v.step_seconds)}, {v.step_seconds:.0f} s"
+            since = f"since {clock(job.time - v.step_seconds)}, {v.step_seconds:.0f} s"
             where = f"{v.id} keeps host {v.host} busy"
             say(in_one_line(f"{where} with one step {since}, {v.step_rows}"))
         if v.waits_seconds is not None:
             say(in_one_line(f"{v.id} has waited for {v.waits_seconds:.0f} s: {v.waits}"))
-    for host in found.hosts:
+    for host in job.hosts:
         vertices = ", ".join(host.vertices)
         say(in_one_line(f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}"))
     if left_out:

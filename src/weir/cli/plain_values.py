@@ -43,11 +43,11 @@ class PlainValues:
             return () if many else None
         if many and isinstance(value, Sequence) and not isinstance(value, str):
             (inner,) = getattr(self._type, "__args__", (None,))
-            made = [self._plain(inner, each) for each in value]
-            if None not in made:
-                return made
-        elif not many and (made_one := self._plain(self._type, value)) is not None:
-            return made_one
+            values = [self._plain(inner, each) for each in value]
+            if None not in values:
+                return values
+        elif not many and (single := self._plain(self._type, value)) is not None:
+            return single
         param._runtime_param = None
         try:
             return param.get_runtime_param().coerce(value, param=param, ctx=ctx)

@@ -197,8 +197,8 @@ def run(
             "--tls-cert": tls_cert, "--tls-key": tls_key, "--tls-ca": tls_ca, "--set": said,
             "--ui": page or None, "--metrics": metrics,
         }  # fmt: skip
-        for option, given in live_only.items():
-            if given is not None and runner is not RunnerName.live:
+        for option, value in live_only.items():
+            if value is not None and runner is not RunnerName.live:
                 raise Usage(f"{option} belongs to --runner live")
         if accept_code_changes and resume is None:
             raise Usage("--accept-code-changes belongs to --resume")
@@ -279,15 +279,15 @@ def explain(
         from weir.plan.explain import explain as shown
         from weir.runtime.planning import plan_program
 
-        wanted = Form.json if as_json else form
+        chosen = Form.json if as_json else form
         if is_app(program):
-            explain_app(program, name, param, said, parallelism, wanted.value)
+            explain_app(program, name, param, said, parallelism, chosen.value)
             return
         if name is not None:
             raise Usage("--app belongs to an app's .py file")
         planned = plan_program(_with_outputs(read_program(program, param, said)), parallelism)
-        text = shown(planned.program, planned.stages, wanted.value).rstrip("\n")
-        say(text) if wanted is Form.text else put(f"{text}\n")
+        text = shown(planned.program, planned.stages, chosen.value).rstrip("\n")
+        say(text) if chosen is Form.text else put(f"{text}\n")
 
 
 def _compare_app(program: Program, events: int | None, directory: Path) -> None:
@@ -308,13 +308,13 @@ def _compare_app(program: Program, events: int | None, directory: Path) -> None:
 
 
 def read_program(
-    path: Path, given: Sequence[str] | None, said: Sequence[str] | None = None
+    path: Path, params_text: Sequence[str] | None, said: Sequence[str] | None = None
 ) -> Program:
     """Return the checked program."""
     from weir.plan.settings import with_settings
     from weir.script.program import parse_program
 
-    params, settings = pairs(given, "--param"), pairs(said, "--set")
+    params, settings = pairs(params_text, "--param"), pairs(said, "--set")
     source = script_text(path)
     with prints_aside():  # of what IMPORT runs
         program = parse_program(source, params=params, directory=path.parent, name=str(path))
@@ -323,7 +323,7 @@ def read_program(
 
 def _read_any(
     path: Path,
-    given: Sequence[str] | None,
+    params: Sequence[str] | None,
     said: Sequence[str] | None,
     logs: Sequence[str] | None,
     out: Path | None,
@@ -338,13 +338,13 @@ def _read_any(
             read_app(path, name)  # which says so, if it is a program in Python and no app
             raise Usage("an app needs --out DIR, where what it emits goes")
         written = (form or EmittedFormat.parquet).value
-        program = program_of_app(path, name, logs, given, str(out), written)
+        program = program_of_app(path, name, logs, params, str(out), written)
         return with_settings(program, pairs(said, "--set"))
     app_only = {"--log": logs, "--out": out, "--format": form, "--app": name}
     for option, value in app_only.items():
         if value is not None:
             raise Usage(f"{option} belongs to an app's .py file; a script says it itself")
-    return read_program(path, given, said)
+    return read_program(path, params, said)
 
 
 def _with_outputs(program: Program, path: str = "-") -> Program:
@@ -388,8 +388,8 @@ def _print_report(
     more: Mapping[str, object],
 ) -> None:
     if as_json:
-        known = {**asdict(report), "seconds": round(seconds, 3), "warnings": list(warned)}
-        put_json({**known, "first": more} if more else known)
+        printed = {**asdict(report), "seconds": round(seconds, 3), "warnings": list(warned)}
+        put_json({**printed, "first": more} if more else printed)
         return
     for output in report.outputs:
         if output.path == "console:":

@@ -202,12 +202,12 @@ def read_app(path: Path, name: str | None) -> App:
         return load_app(path, name)
 
 
-def several(given: Sequence[str] | None) -> dict[str, list[str]]:
+def several(arguments: Sequence[str] | None) -> dict[str, list[str]]:
     """Return the values of parameters: those between commas, and those that come again."""
     from weir.replay.variants import split_values
 
     texts: dict[str, list[str]] = {}
-    for text in given or ():
+    for text in arguments or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise Usage(f"--param takes NAME=VALUE, not {text!r}")
@@ -235,14 +235,14 @@ def program_of_app(
         )  # fmt: skip
 
 
-def single_values(given: Sequence[str] | None) -> dict[str, object]:
+def single_values(arguments: Sequence[str] | None) -> dict[str, object]:
     """Return the values of parameters, each of which has one."""
-    found: dict[str, object] = {}
-    for name, values in several(given).items():
+    value_of: dict[str, object] = {}
+    for name, values in several(arguments).items():
         if len(values) > 1:
             raise Usage(f"--param {name} has several values here; weir replay compares variants")
-        found[name] = values[0]
-    return found
+        value_of[name] = values[0]
+    return value_of
 
 
 def _in_time(app: App) -> bool:
@@ -262,8 +262,8 @@ def _print_replay(
     as_json: bool,
 ) -> None:
     if as_json:
-        known = {"seconds": round(seconds, 3), "warnings": list(warned)}
-        put_json({**msgspec.to_builtins(report), **known})
+        more = {"seconds": round(seconds, 3), "warnings": list(warned)}
+        put_json({**msgspec.to_builtins(report), **more})
         return
     if len(report.variants) > 1:
         _print_variants(report)
@@ -282,13 +282,13 @@ def _print_replay(
     if report.redone:
         why = f"weir: this replay had finished, and was run again: {report.redone}"
         say(in_one_line(why), err=True)
-    told = f"{counted(report.events, 'event')} in {seconds:.1f} s"
+    summary = f"{counted(report.events, 'event')} in {seconds:.1f} s"
     if report.batches > 1:
-        told += f", {report.batches:,} batches"
+        summary += f", {report.batches:,} batches"
     if report.first is not None and report.last is not None:
         faster = (report.last - report.first) / 1e6 / max(seconds, 1e-9)
-        told += f", {faster:,.1f} × real time" if faster >= 0.1 else ""
-    say(told, err=True)
+        summary += f", {faster:,.1f} × real time" if faster >= 0.1 else ""
+    say(summary, err=True)
     if report.in_rows:
         names = ", ".join(map(in_one_line, report.in_rows))
         say(f"row by row: {names} (weir explain says why)", err=True)

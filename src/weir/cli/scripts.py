@@ -38,11 +38,11 @@ def schema(
     with clean_errors(debug):
         from weir.files.stream_inference import inferred_stream
 
-        found = [inferred_stream(file) for file in files]
+        streams = [inferred_stream(file) for file in files]
         if as_json:
-            put_json([f.as_json() for f in found])
+            put_json([f.as_json() for f in streams])
         else:
-            put("\n".join(f.text() for f in found))
+            put("\n".join(f.text() for f in streams))
 
 
 def fmt(
@@ -68,19 +68,19 @@ def fmt(
         for file in files:
             text = script_text(Path(file))
             try:
-                made = format_program(text)
+                formatted = format_program(text)
             except ScriptError as error:
                 raise ScriptError(
                     error.message, line=error.line, column=error.column, source=text,
                     hint=error.hint, file=file,
                 ) from None  # fmt: skip
             if file == "-" and not check:
-                put(made)
-            elif made != text:
+                put(formatted)
+            elif formatted != text:
                 changed = True
                 say(file)
                 if not check:
-                    Path(file).write_text(made, encoding="utf-8")
+                    Path(file).write_text(formatted, encoding="utf-8")
         raise typer.Exit(FAILED if check and changed else DONE)
 
 

@@ -89,12 +89,12 @@ def _names(patterns: str) -> tuple[str, ...]:
     """Return the workloads whose names match one of these."""
     from weir.simulator.workloads import workload_names
 
-    known = workload_names()
-    given = [p.strip() for p in patterns.split(",")]
-    for pattern in given:
-        if not fnmatch.filter(known, pattern):
-            raise Usage(f"--workloads: '{pattern}' matches none of {', '.join(known)}")
-    return tuple(n for n in known if any(fnmatch.fnmatchcase(n, p) for p in given))
+    names = workload_names()
+    wanted_patterns = [p.strip() for p in patterns.split(",")]
+    for pattern in wanted_patterns:
+        if not fnmatch.filter(names, pattern):
+            raise Usage(f"--workloads: '{pattern}' matches none of {', '.join(names)}")
+    return tuple(n for n in names if any(fnmatch.fnmatchcase(n, p) for p in wanted_patterns))
 
 
 def _run_one(seed: int, names: tuple[str, ...], wish: Wish, as_json: bool) -> bool:
@@ -114,8 +114,8 @@ def _run_many(seeds: range, names: tuple[str, ...], wish: Wish, jobs: int, as_js
             if not as_json:
                 _tell_failure(*failed[-1])
     if as_json:
-        found = [_as_json(command, result) for command, result in failed]
-        put_json({"passed": count - len(failed), "failed": len(failed), "failures": found})
+        failures = [_as_json(command, result) for command, result in failed]
+        put_json({"passed": count - len(failed), "failed": len(failed), "failures": failures})
     else:
         say(f"{count - len(failed)} passed, {len(failed)} failed")
     return not failed

@@ -71,10 +71,10 @@ def warm(
         with counting(f"of {len(programs)} programs rehearsed", quiet=as_json) as progress:
             for number, each in enumerate(programs):
                 progress(number)
-                found = rehearsed(each)
-                for error in found.errors:
+                rehearsal = rehearsed(each)
+                for error in rehearsal.errors:
                     say(f"weir: warning: not all was reached: {in_one_line(error)}", err=True)
-                packed(found.needs)
+                packed(rehearsal.needs)
         compiled, seconds, folder = count_compiled(), time.monotonic() - began, code_folder()
         if as_json:
             where = None if folder is None else str(folder)

@@ -39,7 +39,7 @@ def column_types(rows: Iterable[CaseItem]) -> dict[str, pa.DataType]:
         for name, value in row.items():
             if name not in ("vs", "ve", CTI_KEY):
                 values.setdefault(name, []).append(value)
-    return {name: type_of(found, name) for name, found in values.items()}
+    return {name: type_of(column, name) for name, column in values.items()}
 
 
 def type_of(values: Sequence[object], column: str = "") -> pa.DataType:
@@ -71,7 +71,9 @@ def _struct_type(values: Sequence[Mapping[str, object]], column: str) -> pa.Data
     for value in values:
         for name, inner in value.items():
             fields.setdefault(name, []).append(inner)
-    return pa.struct([(name, type_of(found, column)) for name, found in fields.items()])
+    return pa.struct(
+        [(name, type_of(inner_values, column)) for name, inner_values in fields.items()]
+    )
 
 
 def typed_rows(

@@ -105,15 +105,15 @@ def _case(raw: object) -> ConformanceCase:
     return ConformanceCase(
         str(raw["id"]),
         str(raw["program"]),
-        {name: _partitions(given) for name, given in inputs.items()},
+        {name: _partitions(rows) for name, rows in inputs.items()},
         options,
         expected,
         None if error is None else str(error),
     )
 
 
-def _partitions(given: object) -> list[list[CaseItem]]:
-    partitions: object = given.get("partitions") if isinstance(given, dict) else [given]
+def _partitions(rows: object) -> list[list[CaseItem]]:
+    partitions: object = rows.get("partitions") if isinstance(rows, dict) else [rows]
     if not isinstance(partitions, list) or not all(isinstance(p, list) for p in partitions):
         raise TypeError("an input is a list of rows, or has a list of such lists as `partitions`")
     if not all(isinstance(item, dict) for items in partitions for item in items):
@@ -162,11 +162,11 @@ def check_cases(
     prepared = [_trials(case, cuts, parallelisms) for case in cases]
     trials = [trial for case in prepared if not isinstance(case, CaseVerdict) for trial in case]
     outcomes = iter((runner or run_locally)(trials))
-    for case, made in zip(cases, prepared, strict=True):
-        if isinstance(made, CaseVerdict):
-            yield made
+    for case, planned in zip(cases, prepared, strict=True):
+        if isinstance(planned, CaseVerdict):
+            yield planned
         else:
-            yield _verdict(case, made, list(islice(outcomes, len(made))))
+            yield _verdict(case, planned, list(islice(outcomes, len(planned))))
 
 
 def run_locally(trials: Sequence[Trial]) -> Iterator[Outcome]:
@@ -259,11 +259,11 @@ def case_partitions(case: ConformanceCase, program: Program) -> dict[str, list[M
     for source in program.sources:
         if source.name not in case.inputs:
             raise InputError(f"the case has no input `{source.name}`")
-        given = case.inputs[source.name]
+        partitions = case.inputs[source.name]
         types = dict(source.declared)
         memory[source.name] = [
             MemoryPartition(f"{source.name}[{i}]", rows, source.declared)
-            for i, rows in enumerate(_explicit(typed_rows(items, types)) for items in given)
+            for i, rows in enumerate(_explicit(typed_rows(items, types)) for items in partitions)
         ]
     return memory
 
@@ -285,12 +285,12 @@ def _judge(case: ConformanceCase, trial: Trial, outcome: Outcome) -> str:
     if outcome.error is not None:
         return _judge_error(case, outcome.error, trial.where)
     shape = output_schema(trial.program.outputs[0])
-    came = came_rows(outcome.batches, shape)
-    wanted = wanted_rows(case.expected or (), shape)
+    actual = came_rows(outcome.batches, shape)
+    expected = wanted_rows(case.expected or (), shape)
     if case.error is not None:
-        shown = shown_rows(came, shape.names) or "no rows"
+        shown = shown_rows(actual, shape.names) or "no rows"
         return f"({trial.where}) wanted an error with {case.error!r}, came {shown}"
-    missing, unexpected = wanted - came, came - wanted
+    missing, unexpected = expected - actual, actual - expected
     if not missing and not unexpected:
         return ""
     return (
@@ -301,11 +301,11 @@ def _judge(case: ConformanceCase, trial: Trial, outcome: Outcome) -> str:
 
 def _judge_error(case: ConformanceCase, message: str, where: str = "") -> str:
     setting = f"({where}) " if where else ""
-    told = " ".join(message.split())
+    error = " ".join(message.split())
     if case.error is None:
-        return f"{setting}wanted {counted(len(case.expected or ()), 'row')}, came an error: {told}"
+        return f"{setting}wanted {counted(len(case.expected or ()), 'row')}, came an error: {error}"
     if case.error.lower() not in message.lower():
-        return f"{setting}wanted an error with {case.error!r}, came: {told}"
+        return f"{setting}wanted an error with {case.error!r}, came: {error}"
     return ""
 
 

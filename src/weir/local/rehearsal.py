@@ -78,18 +78,18 @@ def rehearsed(program: Program) -> Rehearsed:
     """Find the loops that a program needs. They are compiled now, unless they are known from an
     earlier rehearsal on this machine, or one that shares its folder."""
     name = _name_of(program)
-    known = remembered(name)
-    if isinstance(known, Rehearsed):
-        return known
+    earlier = remembered(name)
+    if isinstance(earlier, Rehearsed):
+        return earlier
     compiled = count_compiled()
     forget_used()
     errors = rehearse(program)
     if count_compiled() > compiled:  # see `used`
         forget_used()
         rehearse(program)
-    found = Rehearsed(used(), tuple(map(str, errors)))
-    remember(name, found)
-    return found
+    result = Rehearsed(used(), tuple(map(str, errors)))
+    remember(name, result)
+    return result
 
 
 def _name_of(program: Program) -> str:
@@ -123,11 +123,11 @@ def guessed_needs(program: Program, parallelism: int, *, many: bool) -> list[Nee
     """Guess which loops a local run of a program needs for few or many rows, of those that this
     process has not loaded; none is compiled."""
     plan = _with_stand_ins(plan_program(program).program)
-    with tempfile.TemporaryDirectory() as folder, dry_run() as found, suppress(Exception):
+    with tempfile.TemporaryDirectory() as folder, dry_run() as needs, suppress(Exception):
         # Any error may come: see what is said of dry runs.
         _run(plan, Path(folder), MANY if many else FEW, min(parallelism, 2), restarts=False)
     is_json = any(".json" in source.path.lower() for source in program.sources)
-    return [n for n in found if is_json or not n.module.startswith("weir.files.json_scan")]
+    return [n for n in needs if is_json or not n.module.startswith("weir.files.json_scan")]
 
 
 def _run(
@@ -221,12 +221,12 @@ def _stand_in(value: Any) -> Any:
     """Replace the user's code in a part of an operator; what has none is returned itself."""
     match value:
         case ScalarFunction(result=dtype):
-            given = value_of(dtype, 1)
-            return replace(value, function=lambda *_: given, vectorised=False, imported=None)
+            result = value_of(dtype, 1)
+            return replace(value, function=lambda *_: result, vectorised=False, imported=None)
         case AggregateFunction(result=dtype):
             state = value.state if isinstance(value, FoldingAggregate) else pa.int64()
-            made = _aggregate(state, value_of(dtype, 1))
-            return replace(value, implementation=made, imported=None)
+            implementation = _aggregate(state, value_of(dtype, 1))
+            return replace(value, implementation=implementation, imported=None)
         case OperatorFunction(columns=columns, state=state):
             row = {name: value_of(dtype, 1) for name, dtype in columns}
             held = {name: value_of(dtype, 1) for name, dtype in state}
@@ -241,8 +241,8 @@ def _stand_in(value: Any) -> Any:
 
 
 def _rebuilt_part(value: Any) -> Any:
-    found = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-    other = {n: new for n, old in found.items() if (new := _stand_in(old)) is not old}
+    parts = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+    other = {n: new for n, old in parts.items() if (new := _stand_in(old)) is not old}
     return replace(value, **other) if other else value
 
 
@@ -277,7 +277,7 @@ def _row_code(node: RowScan) -> RowCode:
     return RowCode(node.code.name, lambda *_: _IdleRunner(node))
 
 
-def _aggregate(held: pa.DataType, given: object) -> type:
+def _aggregate(held: pa.DataType, answer: object) -> type:
     class AggregateStandIn:
         def zero(self) -> object:
             return value_of(held, 1)
@@ -291,7 +291,7 @@ def _aggregate(held: pa.DataType, given: object) -> type:
             return state
 
         def result(self, state: object) -> object:
-            return given
+            return answer
 
     return AggregateStandIn
 

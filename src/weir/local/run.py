@@ -120,11 +120,11 @@ def _memory(source: Source, inputs: Mapping[str, object]) -> MemoryPartition:
     return MemoryPartition(source.name, rows, source.declared)
 
 
-def items_of(given: Items | object) -> Items:
+def items_of(rows: Items | object) -> Items:
     """Return rows as dicts, whatever they were given as."""
-    if isinstance(given, Sequence) and all(isinstance(row, Mapping) for row in given):
-        return given
-    table = table_of(given)
+    if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
+        return rows
+    table = table_of(rows)
     columns = [readable_list(column.combine_chunks()) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 

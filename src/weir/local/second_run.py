@@ -106,8 +106,12 @@ def second_differences(
         what = _WrittenProgram(program.text, outputs, plan, str(directory))
     else:
         what = _travelling(program, opened)
-    found = None if what is None else _asked(_RunRequest(what, traces, cut, parallelism))
-    return differences_here(program, opened, traces, cut, parallelism) if found is None else found
+    differences = None if what is None else _asked(_RunRequest(what, traces, cut, parallelism))
+    return (
+        differences_here(program, opened, traces, cut, parallelism)
+        if differences is None
+        else differences
+    )
 
 
 def _travelling(program: Program, partitions: Partitions) -> bytes | None:
@@ -163,9 +167,9 @@ def _asked(request: _RunRequest) -> list[RowDifference] | None:
     environment = os.environ | other_environment(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in sys.path)
     with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
-        asked, told = os.path.join(folder, "asked"), os.path.join(folder, "told")
-        Path(asked).write_bytes(pickle.dumps(request))
-        command = [sys.executable, "-c", _COMMAND, asked, told]
+        request_path, answer_path = os.path.join(folder, "asked"), os.path.join(folder, "told")
+        Path(request_path).write_bytes(pickle.dumps(request))
+        command = [sys.executable, "-c", _COMMAND, request_path, answer_path]
         # What the user's code prints there is no result: it goes where messages go.
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=2, env=environment
@@ -176,31 +180,31 @@ def _asked(request: _RunRequest) -> list[RowDifference] | None:
                 process.kill()
                 raise
         try:
-            answer = pickle.loads(Path(told).read_bytes())
+            answer = pickle.loads(Path(answer_path).read_bytes())
         except FileNotFoundError:
             how = process.returncode
-            told_by = f"signal {-how}" if how < 0 else f"exit code {how}"
-            raise RunError(f"the process of the second run ended by itself: {told_by}") from None
+            ended_by = f"signal {-how}" if how < 0 else f"exit code {how}"
+            raise RunError(f"the process of the second run ended by itself: {ended_by}") from None
     if isinstance(answer, WeirError):
         raise answer
-    found: list[RowDifference] | None = answer
-    return found
+    differences: list[RowDifference] | None = answer
+    return differences
 
 
 # --- in the other process ------------------------------------------------------------------------
 
 
-def main(asked: str, told: str) -> None:
+def main(request_path: str, answer_path: str) -> None:
     """Do what a request says, and leave the answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked is told of Ctrl-C, and ends us
-    request = pickle.loads(Path(asked).read_bytes())
+    request = pickle.loads(Path(request_path).read_bytes())
     answer: list[RowDifference] | WeirError | None
     try:
         answer = _answer(request)
     except WeirError as error:
         answer = error
-    Path(f"{told}.part").write_bytes(pickle.dumps(answer))
-    os.replace(f"{told}.part", told)  # who is killed before this has answered nothing
+    Path(f"{answer_path}.part").write_bytes(pickle.dumps(answer))
+    os.replace(f"{answer_path}.part", answer_path)  # who is killed before this has answered nothing
     # Threads that the user's code has left behind hold nobody up.
     sys.stdout.flush()
     os._exit(0)
@@ -208,8 +212,8 @@ def main(asked: str, told: str) -> None:
 
 def _answer(request: _RunRequest) -> list[RowDifference] | None:
     what = request.program
-    found = _arrived(what) if isinstance(what, bytes) else _parsed(what, request.parallelism)
-    return found and differences_here(*found, request.traces, request.cut, request.parallelism)
+    opened = _arrived(what) if isinstance(what, bytes) else _parsed(what, request.parallelism)
+    return opened and differences_here(*opened, request.traces, request.cut, request.parallelism)
 
 
 def _arrived(body: bytes) -> tuple[Program, Partitions] | None:

@@ -39,19 +39,19 @@ class _FirstRows:
 
 def head(stream: Stream, n: int = 5, *, directory: str | Path = ".") -> pa.Table:
     """Return the first n rows."""
-    found = _first_rows(stream, n, directory)
-    assert found is not None  # without a limit it goes on until it is there
-    return found.table
+    first = _first_rows(stream, n, directory)
+    assert first is not None  # without a limit it goes on until it is there
+    return first.table
 
 
 def show(stream: Stream, n: int = 20, *, directory: str | Path = ".") -> None:
     """Print the first n rows."""
-    found = _first_rows(stream, n, directory)
-    assert found is not None
-    _put("".join(f"{line}\n" for line in text_lines(found.table)))
-    if not found.is_all:
-        _put(f"… shown: {counted(found.table.num_rows, 'row')}, and there are more\n")
-    elif not found.table.num_rows:
+    first = _first_rows(stream, n, directory)
+    assert first is not None
+    _put("".join(f"{line}\n" for line in text_lines(first.table)))
+    if not first.is_all:
+        _put(f"… shown: {counted(first.table.num_rows, 'row')}, and there are more\n")
+    elif not first.table.num_rows:
         _put("no rows\n")
 
 
@@ -67,8 +67,8 @@ def html_of(stream: Stream) -> str:
     """Show the graph of a stream, its columns, and its first rows if they come soon."""
     program = program_of([stream.to("", name=stream.name or "Out")])
     try:
-        found = _first_rows(stream, 5, ".", PATIENCE)
-        rows = "<p><i>no rows within two seconds</i></p>" if found is None else _html_rows(found)
+        first = _first_rows(stream, 5, ".", PATIENCE)
+        rows = "<p><i>no rows within two seconds</i></p>" if first is None else _html_rows(first)
     except WeirError as error:
         rows = f"<pre>{html.escape(str(error))}</pre>"
     columns = ", ".join(
@@ -108,12 +108,12 @@ def _first_rows(
     return _FirstRows(table.slice(0, n), table.num_rows <= n)
 
 
-def _html_rows(found: _FirstRows) -> str:
-    names = "".join(f"<th>{html.escape(name)}</th>" for name in found.table.column_names)
-    columns = [[html.escape(cell) for cell in cells(column)] for column in found.table.columns]
+def _html_rows(first: _FirstRows) -> str:
+    names = "".join(f"<th>{html.escape(name)}</th>" for name in first.table.column_names)
+    columns = [[html.escape(cell) for cell in cells(column)] for column in first.table.columns]
     rows = "".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
         for row in zip(*columns, strict=True)
     )
-    more = "" if found.is_all else "<p>…</p>"
+    more = "" if first.is_all else "<p>…</p>"
     return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>{more}"

@@ -33,7 +33,7 @@ class Episode(msgspec.Struct, frozen=True):
     lines: tuple[StoryLine, ...]
 
 
-class Told(msgspec.Struct, frozen=True):
+class ShownStory(msgspec.Struct, frozen=True):
     """The story as it is shown; `left_out` counts lines that are not."""
 
     episodes: tuple[Episode, ...]
@@ -41,16 +41,16 @@ class Told(msgspec.Struct, frozen=True):
     left_out: int
 
 
-def told(story: Sequence[StoryLine]) -> Told:
+def shown_story(story: Sequence[StoryLine]) -> ShownStory:
     """Make what is shown of a story."""
     routine = [line for line in story if line.kind in _ROUTINE][-MOST_CHECKPOINTS:]
     others = [line for line in story if line.kind not in _ROUTINE][-MOST_LINES:]
     shown = sorted((*routine, *others), key=lambda line: line.time)
-    return Told(tuple(_episodes(others)), tuple(shown), len(story) - len(shown))
+    return ShownStory(tuple(_episodes(others)), tuple(shown), len(story) - len(shown))
 
 
 def _episodes(lines: Sequence[StoryLine]) -> list[Episode]:
-    found: list[Episode] = []
+    episodes: list[Episode] = []
     begun: list[StoryLine] = []
     lost: set[str] = set()
     hit: dict[str, None] = {}
@@ -64,11 +64,11 @@ def _episodes(lines: Sequence[StoryLine]) -> list[Episode]:
         elif line.kind == "recovered":
             lost.discard(line.vertex)
             if not lost:
-                found.append(_episode(begun, hit, line.time))
+                episodes.append(_episode(begun, hit, line.time))
                 begun, hit = [], {}
     if begun:
-        found.append(_episode(begun, hit, None if lost else begun[-1].time))
-    return found
+        episodes.append(_episode(begun, hit, None if lost else begun[-1].time))
+    return episodes
 
 
 def _episode(lines: Sequence[StoryLine], hit: dict[str, None], ended: float | None) -> Episode:

@@ -37,88 +37,92 @@ class VertexWait(msgspec.Struct, frozen=True):
 
 def flows_of(plan: DrawnPlan, status: JobStatus) -> list[EdgeFlow]:
     """List what flows along each edge of the plan."""
-    known = _first_copies(status.vertices)
+    status_of = _first_copies(status.vertices)
     by_place: dict[tuple[int, bool], list[DrawnVertex]] = {}
     for spec in plan.vertices:
         by_place.setdefault((spec.stage, spec.kind == "sink"), []).append(spec)
     writer_of = {stream: v for v in plan.vertices for stream in v.outputs}
-    ends = _ends(plan, known)
-    found: list[EdgeFlow] = []
+    ends = _ends(plan, status_of)
+    flows: list[EdgeFlow] = []
     for (place, is_sink), readers in by_place.items():
         totals: dict[int, list[int]] = {}
         reached: dict[int, list[int]] = {}
         for reader in readers:
-            told = known.get(reader.id)
-            positions = told.inputs if told is not None else ()
+            reader_status = status_of.get(reader.id)
+            positions = reader_status.inputs if reader_status is not None else ()
             for number, stream in enumerate(reader.inputs):
                 writer = writer_of[stream]
                 at = positions[number] if number < len(positions) else 0
                 total = totals.setdefault(writer.stage, [0, 0])
                 total[0] += max(ends.get(stream, at), at)
                 total[1] += at
-                wrote = known.get(writer.id)
-                if wrote is not None and wrote.reached is not None:
-                    reached.setdefault(writer.stage, []).append(wrote.reached)
+                writer_status = status_of.get(writer.id)
+                if writer_status is not None and writer_status.reached is not None:
+                    reached.setdefault(writer.stage, []).append(writer_status.reached)
         front = max((min(times) for times in reached.values()), default=None)
         for stage, (written, read) in sorted(totals.items()):
             times = reached.get(stage)
-            behind = front - min(times) if times and front is not None and not status.over else None
+            gap = front - min(times) if times and front is not None and not status.over else None
             held = any(
-                known[v.id].held == "readers" for v in by_place[stage, False] if v.id in known
+                status_of[v.id].held == "readers"
+                for v in by_place[stage, False]
+                if v.id in status_of
             )
-            found.append(
-                EdgeFlow(stage, place, is_sink, written, read, behind, held and written > read)
+            flows.append(
+                EdgeFlow(stage, place, is_sink, written, read, gap, held and written > read)
             )
-    return found
+    return flows
 
 
 def waits_of(plan: DrawnPlan, status: JobStatus) -> list[VertexWait]:
     """Say which vertices wait for whom, and why."""
     if status.over:
         return []
-    known = _first_copies(status.vertices)
+    status_of = _first_copies(status.vertices)
     writer_of = {stream: v.id for v in plan.vertices for stream in v.outputs}
     readers_of: dict[str, list[tuple[str, int]]] = {}
     for v in plan.vertices:
         for input, stream in enumerate(v.inputs):
             readers_of.setdefault(stream, []).append((v.id, input))
-    found: list[VertexWait] = []
+    waits: list[VertexWait] = []
     for spec in plan.vertices:
-        if (told := known.get(spec.id)) is not None:
-            found += _own_waits(told)
-            found += _unread(spec, told, readers_of, known) if told.held == "readers" else ()
+        if (vertex := status_of.get(spec.id)) is not None:
+            waits += _own_waits(vertex)
+            waits += (
+                _unread(spec, vertex, readers_of, status_of) if vertex.held == "readers" else ()
+            )
             writers = {writer_of[stream] for stream in spec.inputs}
-            found += _behind(spec, writers, known, plain_ticks=plan.plain_ticks)
-    return found
+            waits += _behind(spec, writers, status_of, plain_ticks=plan.plain_ticks)
+    return waits
 
 
-def _own_waits(told: VertexStatus) -> Iterator[VertexWait]:
+def _own_waits(vertex: VertexStatus) -> Iterator[VertexWait]:
     """Say what a vertex waits for that is no vertex."""
-    if told.status in ("waiting for a host", "loading"):
-        yield VertexWait(told.id, "", told.status)
-    if told.waits:
-        yield VertexWait(told.id, "", told.waits)
-    if told.step_seconds is not None:
+    if vertex.status in ("waiting for a host", "loading"):
+        yield VertexWait(vertex.id, "", vertex.status)
+    if vertex.waits:
+        yield VertexWait(vertex.id, "", vertex.waits)
+    if vertex.step_seconds is not None:
         yield VertexWait(
-            told.id, "", f"is at one step for {told.step_seconds:.0f} s, {told.step_rows}"
+            vertex.id, "", f"is at one step for {vertex.step_seconds:.0f} s, {vertex.step_rows}"
         )
-    if told.held == "store":
+    if vertex.held == "store":
         yield VertexWait(
-            told.id, "", "has more rows that are not durable than it may: the store is slow"
+            vertex.id, "", "has more rows that are not durable than it may: the store is slow"
         )
 
 
 def _unread(
     spec: DrawnVertex,
-    told: VertexStatus,
+    vertex: VertexStatus,
     readers_of: Mapping[str, Sequence[tuple[str, int]]],
-    known: Mapping[str, VertexStatus],
+    status_of: Mapping[str, VertexStatus],
 ) -> Iterator[VertexWait]:
     """Find the readers that keep a vertex waiting: they have not read what it wrote."""
     left: dict[str, int] = {}
-    for stream, end in zip(spec.outputs, told.outputs, strict=False):
+    for stream, end in zip(spec.outputs, vertex.outputs, strict=False):
         for reader, input in readers_of.get(stream, ()):
-            at = known[reader].inputs[input : input + 1] if reader in known else ()
+            at = status_of[reader].inputs[input : input + 1] if reader in status_of else ()
             left[reader] = left.get(reader, 0) + max(0, end - (at[0] if at else 0))
     for reader, rows in left.items():
         if rows:
@@ -128,15 +132,15 @@ def _unread(
 def _behind(
     spec: DrawnVertex,
     writers: Collection[str],
-    known: Mapping[str, VertexStatus],
+    status_of: Mapping[str, VertexStatus],
     *,
     plain_ticks: bool,
 ) -> Iterator[VertexWait]:
     """Find the input that keeps the rows of others waiting: it is far behind them."""
     reached = {
-        id: known[id].reached or 0
+        id: status_of[id].reached or 0
         for id in sorted(writers)
-        if id in known and known[id].reached is not None
+        if id in status_of and status_of[id].reached is not None
     }
     if len(reached) < 2:
         return
@@ -147,18 +151,18 @@ def _behind(
         yield VertexWait(spec.id, last, f"which is {long} behind {first} in event time")
 
 
-def _ends(plan: DrawnPlan, known: Mapping[str, VertexStatus]) -> dict[str, int]:
+def _ends(plan: DrawnPlan, status_of: Mapping[str, VertexStatus]) -> dict[str, int]:
     ends: dict[str, int] = {}
     for spec in plan.vertices:
-        told = known.get(spec.id)
-        if told is not None:
-            ends.update(zip(spec.outputs, told.outputs, strict=False))
+        vertex = status_of.get(spec.id)
+        if vertex is not None:
+            ends.update(zip(spec.outputs, vertex.outputs, strict=False))
     return ends
 
 
 def _first_copies(vertices: Sequence[VertexStatus]) -> dict[str, VertexStatus]:
     """Take the first instance of each vertex; a vertex that is replicated has several."""
-    found: dict[str, VertexStatus] = {}
+    first: dict[str, VertexStatus] = {}
     for v in vertices:
-        found.setdefault(v.id, v)
-    return found
+        first.setdefault(v.id, v)
+    return first

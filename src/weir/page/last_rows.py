@@ -34,7 +34,7 @@ class LastRows:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[tuple[str, str], ShownOutput] = {}
+        self._last: dict[tuple[str, str], ShownOutput] = {}
 
     def read(self) -> list[ShownOutput]:
         """Read what is committed now."""
@@ -42,14 +42,14 @@ class LastRows:
 
     def _output(self, manifest: Manifest) -> ShownOutput:
         name = (manifest.name, manifest.kind)
-        known = self._known.get(name)
-        if known is not None and not known.problem and known.manifest.digest == manifest.digest:
-            return msgspec.structs.replace(known, manifest=manifest)
+        last = self._last.get(name)
+        if last is not None and not last.problem and last.manifest.digest == manifest.digest:
+            return msgspec.structs.replace(last, manifest=manifest)
         try:
             shown = self._shown(manifest)
         except WeirError as error:
             shown = ShownOutput(manifest, (), (), 0, str(error))
-        self._known[name] = shown
+        self._last[name] = shown
         return shown
 
     def _shown(self, manifest: Manifest) -> ShownOutput:
@@ -63,9 +63,9 @@ class LastRows:
         for commit in reversed(look.commits):
             if len(rows) >= MOST_ROWS:
                 break
-            found = reader.rows(commit)
-            if found:
-                table = reader.table(found)
+            batches = reader.rows(commit)
+            if batches:
+                table = reader.table(batches)
                 last = table.slice(max(0, table.num_rows - (MOST_ROWS - len(rows))))
                 rows = [*_texts(last), *rows]
         count = look.commits[-1].commit.rows if look.commits else 0

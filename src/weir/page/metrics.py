@@ -121,8 +121,8 @@ def _head(name: str, kind: str, text: str) -> Iterator[str]:
 
 
 def _line(name: str, labels: Labels, value: float) -> str:
-    told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-    return f"{name}{{{told}}} {value!r}" if told else f"{name} {value!r}"
+    label_text = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+    return f"{name}{{{label_text}}} {value!r}" if label_text else f"{name} {value!r}"
 
 
 def _escaped(text: str) -> str:
@@ -147,10 +147,14 @@ class _SourceCounts:
         if v.kind != "source":
             return v
         if v.is_told:
-            told = (v.events, v.late, v.bad)
-            self._first.setdefault(v.id, (0, 0, 0) if epoch == 1 else told)
-            most = self._most.get(v.id, told)
-            self._most[v.id] = (max(most[0], told[0]), max(most[1], told[1]), max(most[2], told[2]))
+            counts = (v.events, v.late, v.bad)
+            self._first.setdefault(v.id, (0, 0, 0) if epoch == 1 else counts)
+            most = self._most.get(v.id, counts)
+            self._most[v.id] = (
+                max(most[0], counts[0]),
+                max(most[1], counts[1]),
+                max(most[2], counts[2]),
+            )
         first, most = self._first.get(v.id, (0, 0, 0)), self._most.get(v.id, (0, 0, 0))
         events, late, bad = (m - f for m, f in zip(most, first, strict=True))
         return msgspec.structs.replace(v, events=events, late=late, bad=bad)
@@ -169,9 +173,9 @@ class _MetricsRequest(QuietRequest):
     server: _MetricsServer
 
     def do_GET(self) -> None:  # noqa: N802 (the name is that of http.server)
-        found = self.path == "/metrics"
-        body = (self.server.text() if found else "the metrics are at /metrics\n").encode()
-        self.send_response(HTTPStatus.OK if found else HTTPStatus.NOT_FOUND)
+        is_metrics = self.path == "/metrics"
+        body = (self.server.text() if is_metrics else "the metrics are at /metrics\n").encode()
+        self.send_response(HTTPStatus.OK if is_metrics else HTTPStatus.NOT_FOUND)
         self.send_header("Content-Type", CONTENT_TYPE)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -54,8 +54,8 @@ class PageServer(QuietServer):
 
     def admits(self, authorization: str) -> bool:
         """Say whether a request brings the token; the time it takes tells nothing of it."""
-        wanted = f"Bearer {self._token}"
-        return hmac.compare_digest(authorization.encode("utf-8", "replace"), wanted.encode())
+        expected = f"Bearer {self._token}"
+        return hmac.compare_digest(authorization.encode("utf-8", "replace"), expected.encode())
 
     def view(self) -> tuple[bytes, str]:
         """Read what there is to see, as JSON, and a tag that changes with it."""

@@ -27,7 +27,7 @@ from weir.job.plan_drawing import DrawnOutput, DrawnPlan, DrawnStage, DrawnVerte
 from weir.job.status import JobStatus, read_status, read_story_object, story_keys
 from weir.job.store_listing import Kept, kept_objects
 from weir.job.story import StoryLine
-from weir.page.episodes import Told, told
+from weir.page.episodes import ShownStory, shown_story
 from weir.page.flows import EdgeFlow, VertexWait, flows_of, waits_of
 from weir.page.last_rows import LastRows, ShownOutput
 
@@ -71,7 +71,7 @@ class PageView(msgspec.Struct, frozen=True):
     waits: tuple[VertexWait, ...]
     history: History
     delays: tuple[Delay, ...]
-    story: Told
+    story: ShownStory
     committed: tuple[ShownOutput, ...]
     kept: tuple[Kept, ...]
     problems: tuple[str, ...]
@@ -118,7 +118,7 @@ class ViewReader:
             plan.stages, plan.outputs, tuple(map(_shown, plan.vertices)),
             tuple(flows_of(plan, status)) if status is not None else (),
             tuple(waits_of(plan, status)) if status is not None else (),
-            history, tuple(delays), told(story), tuple(committed),
+            history, tuple(delays), shown_story(story), tuple(committed),
             self._part("store", lambda: tuple(kept_objects(self._store)), tuple[Kept, ...]()),
             tuple(f"{name}: {why}" for name, (_, _, why) in self._last.items() if why),
             plan.plain_ticks,
@@ -127,16 +127,16 @@ class ViewReader:
     def _part(self, name: str, read: Callable[[], _T], otherwise: _T) -> _T:
         """Read one part, or give what was read of it; see rules 2 and 3."""
         began = self._ticks()
-        again, known, _ = self._last.get(name, (began, otherwise, ""))
+        again, last, _ = self._last.get(name, (began, otherwise, ""))
         if began < again:
-            return cast(_T, known)
+            return cast(_T, last)
         try:
-            found, why = read(), ""
+            value, why = read(), ""
         except WeirError as error:
-            found, why = otherwise, str(error)
+            value, why = otherwise, str(error)
         took = self._ticks() - began
-        self._last[name] = (began + max(EVERY[name], REST * took), found, why)
-        return found
+        self._last[name] = (began + max(EVERY[name], REST * took), value, why)
+        return value
 
     def _read_story(self) -> list[StoryLine]:
         keys = story_keys(self._store)[-MOST_STORY:]

@@ -19,11 +19,11 @@ _OF_EXTRA = re.compile(r"^\s*([^;]*?)\s*;\s*extra\s*==\s*['\"]([\w-]+)['\"]\s*$"
 def packages_of(extra: str) -> list[str]:
     """List the requirements of an extra, as pip takes them; none where Weir is not installed."""
     try:
-        wanted = requires(DISTRIBUTION) or []
+        requirements = requires(DISTRIBUTION) or []
     except PackageNotFoundError:  # its folder is on the path, no more
         return []
-    found = (_OF_EXTRA.match(each) for each in wanted)
-    return [match[1] for match in found if match and match[2] == extra]
+    matches = (_OF_EXTRA.match(each) for each in requirements)
+    return [match[1] for match in matches if match and match[2] == extra]
 
 
 def pip_line(extra: str) -> str:

@@ -38,11 +38,11 @@ def complete(error: EventFailed, partitions: Partitions) -> None:
     part = parts[row.partition]
     partition = part.whole if isinstance(part, PartitionSlice) else part
     read = _columns_read(partition, row)
-    found = None if row.offset is None else _read_again(partition, row.offset)
-    if found is not None and not _is_same(error.event, found, row, read):
-        found = None
-    where = "" if row.offset is None else _where(partition.name, row.offset, found)
-    error.complete(_merged(error.event, found, row, read), where)
+    whole = None if row.offset is None else _read_again(partition, row.offset)
+    if whole is not None and not _is_same(error.event, whole, row, read):
+        whole = None
+    where = "" if row.offset is None else _where(partition.name, row.offset, whole)
+    error.complete(_merged(error.event, whole, row, read), where)
 
 
 def row_place(part: SourcePartition, offset: int) -> str:
@@ -87,30 +87,30 @@ def _chunk_with(partition: SourcePartition, offset: int) -> Chunk | None:
 
 
 def _is_same(
-    event: Mapping[str, object], found: _WholeRow, row: InputRow, read: frozenset[str]
+    event: Mapping[str, object], whole: _WholeRow, row: InputRow, read: frozenset[str]
 ) -> bool:
     """Tell whether a row that was read again is what it was."""
-    both = ((event[n], found.values[c]) for n, c in row.columns.items() if n in event and c in read)
+    both = ((event[n], whole.values[c]) for n, c in row.columns.items() if n in event and c in read)
     return all(repr(was) == repr(now) for was, now in both)
 
 
-def _where(name: str, offset: int, found: _WholeRow | None) -> str:
-    if found is None or found.line is None:
+def _where(name: str, offset: int, whole: _WholeRow | None) -> str:
+    if whole is None or whole.line is None:
         return f"{name}, row {offset + 1}"
-    return f"{name}, line {found.line}"
+    return f"{name}, line {whole.line}"
 
 
 def _merged(
-    event: Mapping[str, object], found: _WholeRow | None, row: InputRow, read: frozenset[str]
+    event: Mapping[str, object], whole: _WholeRow | None, row: InputRow, read: frozenset[str]
 ) -> dict[str, object]:
     """Return the event with the columns of its source that are known, in their order, then those
     that were computed."""
     shown = {name: event[name] for name in ("vs", "ve") if name in event}
     for column in row.names:
         own: Sequence[str] = [n for n, of in row.columns.items() if of == column and n in event]
-        if found is not None:
+        if whole is not None:
             own = own or [column] * (column not in event)
-            shown |= dict.fromkeys(own, found.values[column])
+            shown |= dict.fromkeys(own, whole.values[column])
         elif column in read:
             shown |= {name: event[name] for name in own}
     unread = {name for name, column in row.columns.items() if column not in read}

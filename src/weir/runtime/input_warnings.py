@@ -73,14 +73,14 @@ def _warn_of_unit(source: Source, file: SourcePartition) -> None:
         return
     unit = fitting[0]
     day = datetime.fromtimestamp(least // _UNITS[unit], UTC).date()
-    taken = f"is taken for {_WORDS[said]}"
+    reading = f"is taken for {_WORDS[said]}"
     tick = ""
     if options.unit is None:
-        taken += f": 1s is {10**6} of them"
+        reading += f": 1s is {10**6} of them"
         tick = ", or unit = 'tick' if they are plain numbers"
     _warn(
         f"STREAM {source.name}: `{options.vs}` looks like {_WORDS[unit]} since 1970 ({least} would "
-        f"be {day.isoformat()}), and {taken}",
+        f"be {day.isoformat()}), and {reading}",
         f"write WITH (vs = {options.vs}, unit = '{unit}'), in Python vs='{options.vs}', "
         f"unit='{unit}'{tick}",
     )
@@ -89,39 +89,39 @@ def _warn_of_unit(source: Source, file: SourcePartition) -> None:
 def _warn_of_fields_of_files(source: Source, files: Sequence[SourcePartition]) -> None:
     """Warn of declared columns that the first rows of no file have; more than the first file are
     only read while something is missing."""
-    found: dict[str, None] = {}
+    fields: dict[str, None] = {}
     where, count = "", 0
     looked = [file for file in files[:_MOST_FILES] if isinstance(file, JsonLines)]
     for number, file in enumerate(looked, start=1):
         rows = [row for row in _json_rows(file) if "$cti" not in row]
         count = max(count, len(rows))
-        found.update(dict.fromkeys(name for row in rows for name in row))
+        fields.update(dict.fromkeys(name for row in rows for name in row))
         where = file.name if number == 1 else counted(number, "file")
-        if not _lacking(source, found):
+        if not _lacking(source, fields):
             return
     if len(looked) < len(files):
         where = f"the first {len(looked)} of {len(files):,} files"
-    _tell_fields(source, found, count, where)
+    _tell_fields(source, fields, count, where)
 
 
 def warn_of_fields(source: Source, rows: Iterable[Mapping[str, object]], where: str) -> None:
     """Warn of declared columns that none of these rows has."""
-    found: dict[str, None] = {}
+    fields: dict[str, None] = {}
     count = 0
     for row in rows:
         if "$cti" not in row:
             count += 1
-            found.update(dict.fromkeys(row))
-    _tell_fields(source, found, count, where)
+            fields.update(dict.fromkeys(row))
+    _tell_fields(source, fields, count, where)
 
 
-def _lacking(source: Source, found: Mapping[str, None]) -> list[str]:
-    return sorted({n for n, _ in source.declared if n != source.options.ve} - found.keys())
+def _lacking(source: Source, fields: Mapping[str, None]) -> list[str]:
+    return sorted({n for n, _ in source.declared if n != source.options.ve} - fields.keys())
 
 
-def _tell_fields(source: Source, found: Mapping[str, None], count: int, where: str) -> None:
-    others = [n for n in found if n not in dict(source.declared)]
-    for name in _lacking(source, found) if count else ():
+def _tell_fields(source: Source, fields: Mapping[str, None], count: int, where: str) -> None:
+    others = [n for n in fields if n not in dict(source.declared)]
+    for name in _lacking(source, fields) if count else ():
         rows = f"none of the first {count:,} rows" if count == MOST_ROWS else "no row"
         _warn(
             f"STREAM {source.name}: {rows} of {where} has a field `{name}`; it is NULL there",

@@ -237,8 +237,8 @@ class SinkInstance:
 
     def take(self) -> list[tuple[int, Batch]]:
         """Take all rows that wait; a `snapshot` then has the positions up to which they reach."""
-        taken, self.waiting, self.state_rows = self.waiting, [], 0
-        return taken
+        waiting, self.waiting, self.state_rows = self.waiting, [], 0
+        return waiting
 
     def snapshot(self) -> Snapshot:
         return Snapshot(tuple(c.position for c in self.cursors), (), {})

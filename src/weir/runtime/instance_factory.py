@@ -138,10 +138,12 @@ class InstanceMaker:
             )
             for name, start in zip(spec.outputs, starts, strict=True)
         }  # fmt: skip
-        made = self._source(spec, streams) if spec.kind == "source" else self._inner(spec, streams)
+        instance = (
+            self._source(spec, streams) if spec.kind == "source" else self._inner(spec, streams)
+        )
         if snapshot is not None:
-            made.load(snapshot)
-        return made
+            instance.load(snapshot)
+        return instance
 
     def _inner(self, spec: VertexSpec, streams: Mapping[str, LogStream]) -> Instance:
         return InnerInstance(

@@ -30,20 +30,20 @@ def start_of(directory: str | Path) -> str:
 def open_partitions(
     program: Program,
     directory: str | Path,
-    known: KnownNames = NONE_KNOWN,
+    earlier_names: KnownNames = NONE_KNOWN,
     *,
     look: bool = True,
 ) -> Partitions:
     """Open the partitions of every source that an output needs, to read the columns it needs.
-    `known` names objects that were there before: they are found even if a listing lacks them.
-    `look`: warn of what their first rows show."""
+    Objects in `earlier_names` are opened even if a listing lacks them. With `look`, warn of what
+    the first rows show."""
     nodes = (node for output in program.outputs for node in ordered_nodes([output.node]))
     sources = dict.fromkeys(n for n in nodes if isinstance(n, Source) and n.has_origins)
     start = start_of(directory)
     columns = columns_read(program, sources)
     opened: dict[str, Sequence[SourcePartition]] = {}
     for source in sources:
-        before = known.get(source.name, ())
+        before = earlier_names.get(source.name, ())
         try:
             opened[source.name] = open_any(source, start, needed=columns[source], known=before)
         except InputError as error:

@@ -28,7 +28,7 @@ Runnable: TypeAlias = str | Path | Program | Output | Sequence[Output]
 
 
 def as_program(
-    given: Runnable,
+    runnable: Runnable,
     *,
     params: Mapping[str, str] | None = None,
     directory: str | Path = ".",
@@ -38,32 +38,32 @@ def as_program(
     `params` override the DECLAREs of a text. IMPORT starts at `directory`, in a file at the
     file's folder.
     """
-    if isinstance(given, str):
+    if isinstance(runnable, str):
         try:
-            return parse_program(given, params=params, directory=Path(directory))
+            return parse_program(runnable, params=params, directory=Path(directory))
         except ScriptError as error:
-            if "\n" not in given and (given.endswith(".weir") or os.path.isfile(given)):
+            if "\n" not in runnable and (runnable.endswith(".weir") or os.path.isfile(runnable)):
                 raise ScriptError(
-                    error.message, line=error.line, column=error.column, source=given,
-                    hint=f"is this a file? write Path({given!r})",
+                    error.message, line=error.line, column=error.column, source=runnable,
+                    hint=f"is this a file? write Path({runnable!r})",
                 ) from None  # fmt: skip
             raise
-    if isinstance(given, Path):
-        text = read_text(given)
-        return parse_program(text, params=params, directory=given.parent, name=str(given))
+    if isinstance(runnable, Path):
+        text = read_text(runnable)
+        return parse_program(text, params=params, directory=runnable.parent, name=str(runnable))
     if params:
         raise PlanError("`params` override the DECLAREs of a text, and this is none")
-    if isinstance(given, Program):
-        return given
-    outputs: Sequence[object] = given if isinstance(given, Sequence) else (given,)
-    found = tuple(output for output in outputs if isinstance(output, Output))
-    if len(found) < len(outputs):
+    if isinstance(runnable, Program):
+        return runnable
+    outputs: Sequence[object] = runnable if isinstance(runnable, Sequence) else (runnable,)
+    only_outputs = tuple(output for output in outputs if isinstance(output, Output))
+    if len(only_outputs) < len(outputs):
         strange = next(type(o).__name__ for o in outputs if not isinstance(o, Output))
         if strange in ("Stream", "Selection"):
             raise PlanError("a stream has no place to write to", hint="stream.to('path.csv')")
         hint = "a text, a Path, a program, or outputs: stream.to('path')"
         raise PlanError(f"{strange} cannot be run", hint=hint)
-    return program_of(found)
+    return program_of(only_outputs)
 
 
 def read_text(path: Path) -> str:

@@ -99,12 +99,12 @@ def run_report(
     vertices: set[VertexId] = set()
     events = 0
     for total in read:
-        known = inputs.get(total.source, InputReport(total.source, 0, 0, 0))
+        so_far = inputs.get(total.source, InputReport(total.source, 0, 0, 0))
         inputs[total.source] = replace(
-            known,
-            partitions=known.partitions + (total.vertex not in vertices),
-            late=known.late + total.late,
-            bad=known.bad + total.bad,
+            so_far,
+            partitions=so_far.partitions + (total.vertex not in vertices),
+            late=so_far.late + total.late,
+            bad=so_far.bad + total.bad,
         )
         vertices.add(total.vertex)
         events += total.events

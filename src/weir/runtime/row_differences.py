@@ -16,10 +16,10 @@ def written_by(plan: StagedPlan, writer: VertexSpec, stream: StreamId) -> Writte
     return WrittenBy(writer.id, operators_text(plan, writer), tuple(columns))
 
 
-def check_same(plan: StagedPlan, topology: Topology, found: Iterable[RowDifference]) -> None:
+def check_same(plan: StagedPlan, topology: Topology, differences: Iterable[RowDifference]) -> None:
     """Raise a DeterminismViolation if a second run gave other rows. It names the stream that comes
     first in the topology's order: streams behind it may differ just because that one does."""
-    by_stream = {difference.stream: difference for difference in found}
+    by_stream = {difference.stream: difference for difference in differences}
     for stream in topology.streams:
         if stream in by_stream:
             by = written_by(plan, topology.writer_of(stream), stream)

@@ -138,13 +138,13 @@ class FolderFeed:
         time.after(self._ends, (files / ".end").touch)
 
     def logged(self, records: Sequence[IngressRecord]) -> list[LoggedRow]:
-        found: list[LoggedRow] = []
+        rows: list[LoggedRow] = []
         files = [record.file for record in records if record.file]
         if sorted(files) != sorted(self._files):
             raise RunError(f"the log has the files {files}, wanted {sorted(self._files)}")
         for file in files:
-            found += _numbered(self._files[file][1], len(found))
-        return found
+            rows += _numbered(self._files[file][1], len(rows))
+        return rows
 
 
 class SocketFeed:
@@ -196,18 +196,18 @@ class SocketFeed:
         return int(self._sizes[number % len(self._sizes)])
 
     def logged(self, records: Sequence[IngressRecord]) -> list[LoggedRow]:
-        found: list[LoggedRow] = []
+        rows: list[LoggedRow] = []
         for record in records:
-            if record.lines and record.offset != len(found):
-                raise RunError(f"a record of {self._name} is at {record.offset}, not {len(found)}")
-            found += [
-                LoggedRow(len(found) + i, len(found) + i + 1, text)
+            if record.lines and record.offset != len(rows):
+                raise RunError(f"a record of {self._name} is at {record.offset}, not {len(rows)}")
+            rows += [
+                LoggedRow(len(rows) + i, len(rows) + i + 1, text)
                 for i, text in enumerate(record.lines.splitlines(keepends=True))
             ]
-        came, fed = [row.text for row in found], [row.text for row in self._rows]
-        if came != fed if self._acks else not set(came) <= set(fed):
-            raise RunError(f"{len(came)} rows of {self._name} are logged, {len(fed)} were sent")
-        return found
+        logged, sent = [row.text for row in rows], [row.text for row in self._rows]
+        if logged != sent if self._acks else not set(logged) <= set(sent):
+            raise RunError(f"{len(logged)} rows of {self._name} are logged, {len(sent)} were sent")
+        return rows
 
 
 class _Peer:
@@ -257,7 +257,7 @@ class QueueFeed:
         self._time = time
 
     @property
-    def came(self) -> int:
+    def arrived(self) -> int:
         """How many rows have come by now."""
         assert self._time is not None
         return sum(row.at <= self._time.now for row in self.rows)
@@ -303,10 +303,10 @@ class QueueReading:
         self.offset = self._feed.offsets[position - 1] + 1 if position else 0
 
     def poll(self, most: int, until: int | None, now: float) -> Finding:
-        offsets, came = self._feed.offsets, self._feed.came
+        offsets, stop = self._feed.offsets, self._feed.arrived
         if until is not None:
-            came = min(came, sum(offset < until for offset in offsets))
-        for chunk in self._chunks(min(came, self._position + most)):
+            stop = min(stop, sum(offset < until for offset in offsets))
+        for chunk in self._chunks(min(stop, self._position + most)):
             return Rows(chunk)
         if until is not None:
             self.offset = until

@@ -28,15 +28,15 @@ _decoder = msgspec.json.Decoder(IngressRecord)
 
 def log_before(disk: SimulatedDisk, last: ObjectRef | None) -> list[IngressRecord]:
     """List all records of a log up to the last one, also those that were collected."""
-    found: list[IngressRecord] = []
+    records: list[IngressRecord] = []
     seal = "" if last is None else last.seal
     while seal:
         if seal not in disk.log_records:
             raise RunError(f"nobody has written the record with the seal {seal} of a log")
         record = decode_record(*disk.log_records[seal], _decoder)
-        found.append(record)
+        records.append(record)
         seal = record.before
-    return found[::-1]
+    return records[::-1]
 
 
 class LoggedPartition:

@@ -105,9 +105,9 @@ class Managers:
 
     def _do(self, manager: SimulatedManager, commands: Sequence[ManagerCommand]) -> None:
         epoch = manager.machine.ledger.epoch
-        for line in manager.machine.story[manager.told :]:
+        for line in manager.machine.story[manager.lines_noted :]:
             self._time.note(f"  epoch {epoch}: {line.vertex} {line.what}")
-        manager.told = len(manager.machine.story)
+        manager.lines_noted = len(manager.machine.story)
         store, hosts, tell = self._world.store, self._world.hosts, partial(self.tell, manager)
         for command in commands:
             if manager.dead:

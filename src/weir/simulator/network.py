@@ -102,5 +102,5 @@ class Network:
         time.after(at - time.now, arrive)
         if time.happens(time.faults.double):
             time.after(time.delay(), arrive)
-        taken = Taken(key, batch_bytes(entry.rows) + 1)
-        time.after(time.delay(), lambda: self._world.hosts.tell(channel.server, taken))
+        signal = Taken(key, batch_bytes(entry.rows) + 1)
+        time.after(time.delay(), lambda: self._world.hosts.tell(channel.server, signal))

@@ -99,7 +99,7 @@ class SimulatedManager:
     """A process that runs a job manager; its fields are those of a `SimulatedHost`."""
 
     machine: Manager
-    told: int = 0
+    lines_noted: int = 0
     """How many lines of the manager's story the world's story has."""
     writing: dict[str, Put] = field(default_factory=dict)
     frozen_until: float = 0.0

@@ -131,7 +131,10 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
         def watched(job: SimulatedJob) -> SimulatedJob:
             make = job.make
             return replace(
-                job, make=lambda *given: witness.watch(make(*given)), hosts=hosts, feeds=feeds
+                job,
+                make=lambda *arguments: witness.watch(make(*arguments)),
+                hosts=hosts,
+                feeds=feeds,
             )
 
         world = World(watched(job), np.random.default_rng([seed, 4]), faults)
@@ -207,9 +210,11 @@ def draw_job(
     cut = int(rng.choice([1, 2, 3, 7, 100]))
     # How many seconds the inputs last, so that things can go wrong at any stage of the job.
     lasts = float(rng.choice([0.0, 1.0, 5.0]))
-    known = [h.known for h in horizons(plan)]
+    has_horizon = [h.known for h in horizons(plan)]
     strategies = {
-        v.id: make_strategy(_strategy(v.kind, rng, strategy, v.kind == "inner" and known[v.stage]))
+        v.id: make_strategy(
+            _strategy(v.kind, rng, strategy, v.kind == "inner" and has_horizon[v.stage])
+        )
         for v in topology.order
     }
     # Drawn apart, so that what else a seed draws stays what it was.
@@ -256,15 +261,15 @@ def _pace(cut: int, lasts: float, partitions: Iterable[SourcePartition]) -> floa
 
 
 def _strategy(
-    kind: str, rng: np.random.Generator, wanted: NamedStrategy | None, can_replay: bool
+    kind: str, rng: np.random.Generator, named: NamedStrategy | None, can_replay: bool
 ) -> NamedStrategy:
     """Draw a vertex's strategy, or take the wanted one if it suits; sources and sinks take
     checkpoints."""
     every, drawn = float(rng.choice([0.03, 0.3, 3.0])), rng.random()
     if kind != "inner":
         return NamedStrategy("checkpoint", every)
-    if wanted is not None and (can_replay or not wanted.needs_horizon):
-        return replace(wanted, every=every)
+    if named is not None and (can_replay or not named.needs_horizon):
+        return replace(named, every=every)
     if can_replay and drawn < 0.4:
         return NamedStrategy("replay", every)
     if drawn < 0.6:
@@ -292,12 +297,12 @@ def judge(world: World, truth: Truth | None, witness: Witness, error: str) -> st
     left = world.sweep()
     if left:
         return f"not collected: {', '.join(left)}"
-    for number, wanted in enumerate(truth.digests):
-        came, why = committed(world.disk, vertex_name("sink", number))
+    for number, expected in enumerate(truth.digests):
+        actual, why = committed(world.disk, vertex_name("sink", number))
         if why:
             return why
-        if came != wanted:
-            return f"output {number} has digest {came}, wanted {wanted}"
+        if actual != expected:
+            return f"output {number} has digest {actual}, wanted {expected}"
     return _judge_readers(world, truth) or witness.unread()
 
 
@@ -313,13 +318,13 @@ def _judge_readers(world: World, truth: Truth) -> str:
     """Compare what readers of the outputs get with the truth; then sweep the store."""
     world.disk.settle()
     ledger = known_record(world.disk, len(truth.digests))
-    for number, wanted in enumerate(truth.digests):
-        came = Digest()
+    for number, expected in enumerate(truth.digests):
+        actual = Digest()
         for link in commits(world.disk, vertex_name("sink", number), ledger):
             for _, rows in read_part(world.disk, link):
-                came += digest(rows)
-        if came != wanted:
-            return f"readers of output {number} get {came}, wanted {wanted}"
+                actual += digest(rows)
+        if actual != expected:
+            return f"readers of output {number} get {actual}, wanted {expected}"
     world.sweep()
     return ""
 
@@ -357,16 +362,16 @@ def minimise(
 ) -> tuple[Wish, SeedResult]:
     """Find few kinds of faults, and an early end of them, with which a seed still fails."""
     wish = replace(wish or Wish(), kinds=failed.faults.kinds)
-    found = failed
+    smallest = failed
     for kind in failed.faults.kinds:
         fewer = tuple(k for k in wish.kinds or () if k != kind)
         tried = run_seed(failed.seed, workload, replace(wish, kinds=fewer))
         if not tried.passed:
-            wish, found = replace(wish, kinds=fewer), tried
+            wish, smallest = replace(wish, kinds=fewer), tried
     for until in UNTIL:
-        if until >= found.faults.until:
+        if until >= smallest.faults.until:
             break
         tried = run_seed(failed.seed, workload, replace(wish, until=until))
         if not tried.passed:
             return replace(wish, until=until), tried
-    return wish, found
+    return wish, smallest

@@ -136,9 +136,9 @@ class SimulatedDisk:
 
 def _strays(of_kind: list[str]) -> list[str]:
     """Make names for objects that nobody wrote: some that a job might give, some that none does."""
-    found = ["records/README", "checkpoints/x", "streams/1.0/y", "parts/sink.0/z", "junk/../k"]
-    found += ["commits/sink.0/last", *(f"{key}.bak" for key in of_kind[-1:])]
+    names = ["records/README", "checkpoints/x", "streams/1.0/y", "parts/sink.0/z", "junk/../k"]
+    names += ["commits/sink.0/last", *(f"{key}.bak" for key in of_kind[-1:])]
     for key in of_kind[-3:]:
         head, number = key[:-8], key[-8:]
-        found += [f"{head}{int(number) + n:08}" for n in (1, 2, 50) if number.isdigit()]
-    return found
+        names += [f"{head}{int(number) + n:08}" for n in (1, 2, 50) if number.isdigit()]
+    return names

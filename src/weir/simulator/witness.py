@@ -79,30 +79,30 @@ class Witness:
             raise RunError(f"{where}: row {entry.seq} came, wanted row {cursor.position}")
         if len(entry.rows):
             words = _row_words(entry.rows)
-            wanted = self._known(cursor.stream, entry, words)[:, entry.seq : entry.end]
-            if not np.array_equal(words, wanted):
+            expected = self._expected(cursor.stream, entry, words)[:, entry.seq : entry.end]
+            if not np.array_equal(words, expected):
                 raise RunError(f"{where}: other rows under {entry.seq} to {entry.end}")
         reader = (cursor.stream, str(cursor.reader))
         self._read[reader] = max(self._read.get(reader, 0), entry.end)
 
-    def _known(self, stream: str, entry: Entry, words: np.ndarray) -> np.ndarray:
+    def _expected(self, stream: str, entry: Entry, words: np.ndarray) -> np.ndarray:
         """Return the hashes that a stream's rows must have; without a truth, those of an entry that
         nobody has read before are added first."""
         if self._truth is not None:
             return self._truth.streams[stream]
-        known = self._first.get(stream, np.zeros((2, 0), dtype=np.uint64))
-        new = known.shape[1] - entry.seq
+        first = self._first.get(stream, np.zeros((2, 0), dtype=np.uint64))
+        new = first.shape[1] - entry.seq
         if 0 <= new < words.shape[1]:
-            known = self._first[stream] = np.concatenate([known, words[:, new:]], axis=1)
-        return known
+            first = self._first[stream] = np.concatenate([first, words[:, new:]], axis=1)
+        return first
 
     def unlike(self, truth: Truth) -> str:
         """Name a stream of which other rows were read than it has in truth; empty: there is
         none."""
         self._truth = truth
         for stream, words in self._first.items():
-            wanted = truth.streams.get(stream, words)
-            if not np.array_equal(words, wanted[:, : words.shape[1]]):
+            expected = truth.streams.get(stream, words)
+            if not np.array_equal(words, expected[:, : words.shape[1]]):
                 return f"{stream} has other rows than the run over its log"
         return ""
 
@@ -111,7 +111,7 @@ class Witness:
         assert self._truth is not None
         for stream, words in self._truth.streams.items():
             for reader in self._topology.readers_of.get(stream, ()):
-                came = self._read.get((stream, str(reader)), 0)
-                if came < words.shape[1]:
-                    return f"{reader[0]} read {came} of {words.shape[1]} rows of {stream}"
+                count = self._read.get((stream, str(reader)), 0)
+                if count < words.shape[1]:
+                    return f"{reader[0]} read {count} of {words.shape[1]} rows of {stream}"
         return ""

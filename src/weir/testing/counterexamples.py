@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from weir.errors import WeirError
 from weir.local.run import Items
-from weir.testing.trial_inputs import Given
+from weir.testing.trial_inputs import SourceRows
 from weir.testing.trials import GivenProgram, first_answer
 from weir.testing.ways import Way
 
@@ -45,9 +45,9 @@ class AnswersDiffer(AssertionError):
         return AnswersDiffer, fields
 
 
-def _shown(given: Mapping[str, Sequence[Items]]) -> list[str]:
+def _shown(inputs: Mapping[str, Sequence[Items]]) -> list[str]:
     lines = []
-    for name, parts in given.items():
+    for name, parts in inputs.items():
         for number, items in enumerate(parts):
             where = name if len(parts) == 1 else f"{name}, partition {number}"
             lines += [f"{where}: {dict(row)!r}" for row in items]
@@ -60,11 +60,11 @@ def counterexample(trial: GivenProgram, way: Way, difference: str) -> AnswersDif
     """Find few rows with which this way still differs, and the simplest way that does with them."""
     small, shown = _shrunk(trial, way, difference)
     for simpler in way.simpler(small):
-        found = _difference(small, simpler)
-        if found:
-            way, shown = simpler, found
+        simpler_difference = _difference(small, simpler)
+        if simpler_difference:
+            way, shown = simpler, simpler_difference
             break
-    inputs = {name: [list(items) for items in parts] for name, parts in small.given.items()}
+    inputs = {name: [list(items) for items in parts] for name, parts in small.rows.items()}
     return AnswersDiffer(way.name, way.suspicion, shown, inputs, trial.count)
 
 
@@ -81,7 +81,7 @@ def _shrunk(trial: GivenProgram, way: Way, difference: str) -> tuple[GivenProgra
     """Leave out halves, quarters and so on to single rows, as long as the answers still differ."""
     rows = [
         (name, part, row)
-        for name, parts in trial.given.items()
+        for name, parts in trial.rows.items()
         for part, items in enumerate(parts)
         for row in range(len(items))
     ]
@@ -92,23 +92,23 @@ def _shrunk(trial: GivenProgram, way: Way, difference: str) -> tuple[GivenProgra
         while start < len(rows) and left > 0:
             fewer = rows[:start] + rows[start + size :]
             left -= 1
-            found = _difference(trial.over(_kept(trial.given, fewer)), way)
-            if found:
-                rows, difference = fewer, found
+            still_differs = _difference(trial.over(_kept(trial.rows, fewer)), way)
+            if still_differs:
+                rows, difference = fewer, still_differs
             else:
                 start += size
         if size == 1 and len(rows) == before:
             break
         size = max(1, size // 2)
-    return trial.over(_kept(trial.given, rows)), difference
+    return trial.over(_kept(trial.rows, rows)), difference
 
 
-def _kept(given: Given, rows: Sequence[tuple[str, int, int]]) -> Given:
+def _kept(inputs: SourceRows, rows: Sequence[tuple[str, int, int]]) -> SourceRows:
     kept = set(rows)
     return {
         name: tuple(
             [row for at, row in enumerate(items) if (name, part, at) in kept]
             for part, items in enumerate(parts)
         )
-        for name, parts in given.items()
+        for name, parts in inputs.items()
     }

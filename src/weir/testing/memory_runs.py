@@ -137,7 +137,7 @@ def run_all(
     those of `run`."""
     batches: tuple[list[Batch], ...] = tuple([] for _ in program.outputs)
     local = LocalRun(
-        program, partitions, [partial(_take, taken) for taken in batches],
+        program, partitions, [partial(_take, kept) for kept in batches],
         cut=cut, parallelism=parallelism, check=check, optimise=optimise,
         keep=keep or duplicate_writes is not None,
     )  # fmt: skip
@@ -155,8 +155,8 @@ def run_all(
     return Answers(batches, digests, local.checksums if check else {}, most)
 
 
-def _take(taken: list[Batch], _: int, rows: Batch) -> None:
-    taken.append(rows)
+def _take(batches: list[Batch], _: int, rows: Batch) -> None:
+    batches.append(rows)
 
 
 def restart_vertices(run: LocalRun) -> None:

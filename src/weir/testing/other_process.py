@@ -50,12 +50,12 @@ class OtherProcess:
             body = pickle.dumps((trial, way))
         except Exception as error:  # whatever a user's object raises
             raise CannotTravel(str(error)) from error
-        asked, told = self._process.stdin, self._process.stdout
-        assert asked is not None and told is not None
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests is not None and answers is not None
         try:
-            pickle.dump(body, asked)
-            asked.flush()
-            answer = pickle.load(told)
+            pickle.dump(body, requests)
+            requests.flush()
+            answer = pickle.load(answers)
         except (EOFError, BrokenPipeError) as error:
             how = self._process.wait()
             raise RunError(f"the other process ended by itself, with exit code {how}") from error
@@ -72,14 +72,14 @@ class OtherProcess:
 
 def main() -> None:
     """Run the trials that come, until there are no more."""
-    told = os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the user's code prints is no answer
     for body in _asked(sys.stdin.buffer):
         child = os.fork()
         if child == 0:
             try:
-                pickle.dump(_answer(body), told)
-                told.flush()
+                pickle.dump(_answer(body), answers)
+                answers.flush()
             except BaseException:
                 traceback.print_exc()
                 os._exit(1)

@@ -20,7 +20,7 @@ from weir.runtime.input_warnings import MOST_ROWS, warn_of_fields
 from weir.runtime.programs import Runnable, as_program, program_of
 from weir.script.source import did_you_mean
 
-Given: TypeAlias = Mapping[str, tuple[Items, ...]]
+SourceRows: TypeAlias = Mapping[str, tuple[Items, ...]]
 """The rows of each source: its partitions."""
 
 
@@ -38,19 +38,19 @@ def with_output(program: Program, stream: str) -> Program:
 
 
 def program_given(
-    given: Runnable | Stream | App,
+    runnable: Runnable | Stream | App,
     stream: str | None,
     params: Mapping[str, object] | None,
     directory: str | Path,
 ) -> Program:
     """Make a program with outputs of whatever is to be run."""
-    if isinstance(given, App):
-        program = _app_program(given, params or {})
+    if isinstance(runnable, App):
+        program = _app_program(runnable, params or {})
     else:
         texts = {name: str(value) for name, value in (params or {}).items()}
-        if isinstance(given, Stream):
-            return as_program(given.to("", name=stream or "Out"), params=texts)
-        program = as_program(given, params=texts, directory=directory)
+        if isinstance(runnable, Stream):
+            return as_program(runnable.to("", name=stream or "Out"), params=texts)
+        program = as_program(runnable, params=texts, directory=directory)
     if stream is not None:
         return with_output(program, stream)
     if not program.outputs:
@@ -64,15 +64,15 @@ def program_given(
 def _app_program(app: App, params: Mapping[str, object]) -> Program:
     paths = {name: f"{name}.jsonl" for name, event in app.event_types.items() if event.is_log}
     compiled = compile_app(app, paths=paths, params=params, final=True)
-    found = {**compiled.emitted, **{f"{n}.state": s for n, s in compiled.final.items()}}
-    if not found:
+    streams_by_name = {**compiled.emitted, **{f"{n}.state": s for n, s in compiled.final.items()}}
+    if not streams_by_name:
         raise PlanError(f"the app `{app.name}` emits nothing and has no state")
-    program = program_of([stream.to("", name=name) for name, stream in found.items()])
-    streams = tuple((name, stream.node) for name, stream in found.items())
+    program = program_of([stream.to("", name=name) for name, stream in streams_by_name.items()])
+    streams = tuple((name, stream.node) for name, stream in streams_by_name.items())
     return replace(program, streams=streams, code=app.code, needed=app.needed)
 
 
-def rows_given(program: Program, inputs: Mapping[str, object]) -> Given:
+def rows_given(program: Program, inputs: Mapping[str, object]) -> SourceRows:
     names = [source.name for source in program.sources]
     for name in inputs:
         if name not in names:
@@ -85,14 +85,14 @@ def _partitions(source: Source, inputs: Mapping[str, object]) -> tuple[Items, ..
     several."""
     if source.name not in inputs:
         raise PlanError(f"`inputs` has no rows for {source.name}")
-    given = inputs[source.name]
-    parts = tuple(items_of(part) for part in (given if _are_several(given) else [given]))
+    rows = inputs[source.name]
+    parts = tuple(items_of(part) for part in (rows if _are_several(rows) else [rows]))
     for part in parts:
         warn_of_fields(source, islice(part, MOST_ROWS), "the rows")
     return parts
 
 
-def _are_several(given: object) -> TypeGuard[Sequence[object]]:
-    if not isinstance(given, list | tuple):
+def _are_several(rows: object) -> TypeGuard[Sequence[object]]:
+    if not isinstance(rows, list | tuple):
         return False
-    return len(given) > 0 and not any(isinstance(row, Mapping) for row in given)
+    return len(rows) > 0 and not any(isinstance(row, Mapping) for row in rows)

@@ -14,7 +14,7 @@ from weir.runtime.outputs import output_schema
 from weir.runtime.planning import plan_program
 from weir.runtime.row_differences import written_by
 from weir.testing.memory_runs import Answers, batch_rows, memory_partitions, run_all
-from weir.testing.trial_inputs import Given
+from weir.testing.trial_inputs import SourceRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +22,15 @@ class GivenProgram:
     """A program with the rows of its sources."""
 
     program: Program
-    given: Given
+    rows: SourceRows
 
-    def over(self, given: Given) -> GivenProgram:
+    def over(self, rows: SourceRows) -> GivenProgram:
         """Return the same program over other rows."""
-        return replace(self, given=given)
+        return replace(self, rows=rows)
 
     @property
     def count(self) -> int:
-        return sum(len(items) for parts in self.given.values() for items in parts)
+        return sum(len(items) for parts in self.rows.values() for items in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def run_locally(trial: GivenProgram, way: LocalWay) -> Ran:
     """Run a trial; an error of the program's is part of the result."""
     try:
         answers = run_all(
-            trial.program, memory_partitions(trial.program, trial.given),
+            trial.program, memory_partitions(trial.program, trial.rows),
             cut=way.cut, parallelism=way.parallelism,
             restarts=partial(_restarts, way.restart, trial.count), keep=way.restart is not None,
             duplicate_writes=way.duplicate_writes,
@@ -89,39 +89,39 @@ def _rows(output: Output, batches: Sequence[Batch]) -> list[dict[str, object]]:
 
 def first_answer(trial: GivenProgram) -> Ran:
     """Run a trial in the plainest way, all at once; raise what the program raises."""
-    answers = run_all(trial.program, memory_partitions(trial.program, trial.given))
+    answers = run_all(trial.program, memory_partitions(trial.program, trial.rows))
     return Ran(answers.digests, _ordered(trial.program.outputs, answers), answers.checksums)
 
 
-def difference(program: Program, wanted: Ran, found: Ran) -> str:
+def difference(program: Program, expected: Ran, actual: Ran) -> str:
     """Show how the second of two runs differs from the first; empty: in nothing."""
-    if found.error:
-        blamed = found.error.startswith(DeterminismViolation.__name__)
-        return found.error if blamed else f"this run fails: {found.error}"
+    if actual.error:
+        blamed = actual.error.startswith(DeterminismViolation.__name__)
+        return actual.error if blamed else f"this run fails: {actual.error}"
     lines: list[str] = []
     for number, output in enumerate(program.outputs):
-        if wanted.digests[number] == found.digests[number]:
+        if expected.digests[number] == actual.digests[number]:
             continue
         lines.append(f"{output.title or 'the stream'}:")
-        if number < len(found.rows):
-            lines += _lines(wanted.rows[number], found.rows[number])
+        if number < len(actual.rows):
+            lines += _lines(expected.rows[number], actual.rows[number])
         else:
-            lines.append(f"  digest {found.digests[number]}, wanted {wanted.digests[number]}")
+            lines.append(f"  digest {actual.digests[number]}, wanted {expected.digests[number]}")
     return "\n".join(lines)
 
 
 MOST_LINES = 10
 
 
-def _lines(wanted: list[dict[str, object]], found: list[dict[str, object]]) -> list[str]:
-    ours, theirs = [repr(row) for row in wanted], [repr(row) for row in found]
-    gone, came = list(ours), []
+def _lines(expected: list[dict[str, object]], actual: list[dict[str, object]]) -> list[str]:
+    ours, theirs = [repr(row) for row in expected], [repr(row) for row in actual]
+    missing, unexpected = list(ours), []
     for text in theirs:
-        if text in gone:
-            gone.remove(text)
+        if text in missing:
+            missing.remove(text)
         else:
-            came.append(text)
-    return [*_some("  - ", gone), *_some("  + ", came)]
+            unexpected.append(text)
+    return [*_some("  - ", missing), *_some("  + ", unexpected)]
 
 
 def _some(mark: str, rows: list[str]) -> list[str]:
@@ -135,7 +135,7 @@ def first_writer(trial: GivenProgram, parallelism: int, one: Ran, other: Ran) ->
     if not one.checksums or not other.checksums:
         return ""
     planned = plan_program(trial.program, parallelism)
-    plan, topology = planned.stages, planned.topology(trial.given)
+    plan, topology = planned.stages, planned.topology(trial.rows)
     for stream in topology.streams:
         if one.checksums[stream] != other.checksums[stream]:
             return written_by(plan, topology.writer_of(stream), stream).operators

@@ -81,13 +81,13 @@ def _local(name: str, suspicion: str, way: LocalWay) -> Way:
 
 
 def _differs(way: LocalWay, trial: GivenProgram, first: Ran) -> str:
-    found = run_locally(trial, way)
-    shown = difference(trial.program, first, found)
-    if not shown or found.error:
+    ran = run_locally(trial, way)
+    shown = difference(trial.program, first, ran)
+    if not shown or ran.error:
         return shown
     spread = way.parallelism
     plain = first if spread == 1 else run_locally(trial, LocalWay(parallelism=spread))
-    writer = first_writer(trial, spread, plain, found)
+    writer = first_writer(trial, spread, plain, ran)
     return f"{shown}\nfirst behind: {writer}" if writer else shown
 
 
@@ -101,7 +101,7 @@ def _single_restarts(every: LocalWay, name: str, trial: GivenProgram) -> list[Wa
         _local(
             f"{name}cut after every row, every vertex restarted after step {step + 1}", KEPT, way
         )
-        for step in range(trial.count + len(trial.given))
+        for step in range(trial.count + len(trial.rows))
         for way in [replace(every, restart=step)]
     ]
 
@@ -167,7 +167,7 @@ def _simulated(trial: GivenProgram, seed: int, wish: Wish) -> SeedResult:
 def _workload(trial: GivenProgram, seed: int) -> Workload:
     from weir.simulator.workloads import Workload
 
-    return Workload("check", trial.program, memory_partitions(trial.program, trial.given))
+    return Workload("check", trial.program, memory_partitions(trial.program, trial.rows))
 
 
 def _world(seed: int, wish: Wish, trial: GivenProgram, first: Ran) -> str:
@@ -203,7 +203,7 @@ def _offline(trial: GivenProgram, first: Ran) -> str:
         try:
             (report,) = run_programs(
                 [_to_files(trial.program)], spark, directory=folder, parallelism=2,
-                given=[memory_partitions(trial.program, trial.given)],
+                given=[memory_partitions(trial.program, trial.rows)],
             )  # fmt: skip
         except WeirError as error:
             return f"this run fails: {type(error).__name__}: {error}"
