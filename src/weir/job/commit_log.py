@@ -1,4 +1,4 @@
-"""Commits of an output: which rows are there for good, and the parts that hold them.
+"""The commit log of an output: which rows are permanent, and the parts that hold them.
 
 Rules
 1. A commit refers to its part and to the commit before it, so the last commit vouches for all of
@@ -62,16 +62,16 @@ _decoder = msgspec.json.Decoder(Commit)
 
 def decode_commit(key: str, body: bytes) -> Commit:
     """Decode the commit of this name; SnapshotCorrupt when the object is not that commit."""
-    found = decode_record(key, body, _decoder)
-    if found.number != number_of(key):
-        raise SnapshotCorrupt(f"{key} says that it is commit {found.number}")
-    return found
+    commit = decode_record(key, body, _decoder)
+    if commit.number != number_of(key):
+        raise SnapshotCorrupt(f"{key} says that it is commit {commit.number}")
+    return commit
 
 
-def encode_part(key: str, taken: Sequence[tuple[int, Batch]]) -> Body:
+def encode_part(key: str, inputs: Sequence[tuple[int, Batch]]) -> Body:
     """Encode the rows of a commit as a part: one sorted run for each of the sink's inputs."""
     runs: dict[int, list[Batch]] = {}
-    for input, rows in taken:
+    for input, rows in inputs:
         runs.setdefault(input, []).append(Batch(rows.vs, rows.ve, rows.columns))
     entries = []
     for input, batches in sorted(runs.items()):
@@ -111,13 +111,13 @@ def read_chain(
     one another, and nobody vouches for the last. If `thorough`, the store is listed where the chain
     ends, to see whether a commit is missing. A reader that looks again and again, until the record
     refers to the last commit, need not list it each time."""
-    found = [*_back_from(store, named, since)][::-1]
+    chain = [*_back_from(store, named, since)][::-1]
     number, last = 0 if named is None else number_of(named.key) + 1, named
     while (following := _next_commit(store, sink, number, last, thorough)) is not None:
-        found.append(following)
+        chain.append(following)
         number, last = number + 1, following[1]
     links: list[ChainedCommit] = []
-    for commit, ref in found:
+    for commit, ref in chain:
         if commit.number >= since:
             total = links[-1].commit.digest if links else _digest_before(store, commit)
             links.append(ChainedCommit(commit, ref, total))

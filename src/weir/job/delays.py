@@ -123,10 +123,10 @@ class Delays:
                 return  # a source has reached it too, and will say so
             waiting.popleft()
             moments = {s: self._reached[s][1][place] for s, place in places.items()}
-            came = max((moments[s] for s, place in places.items() if place), default=None)
+            last_source = max((moments[s] for s, place in places.items() if place), default=None)
             # The others may have come earlier than their first mark; see rule 4.
-            if came is not None and came >= max(moments.values()):
-                bucket = bucket_of(at - came)
+            if last_source is not None and last_source >= max(moments.values()):
+                bucket = bucket_of(at - last_source)
                 counts[bucket] = counts.get(bucket, 0) + 1
 
 
@@ -160,11 +160,11 @@ def percentile(counts: Mapping[int, int], share: float) -> float | None:
     >>> percentile({20: 98, 80: 2}, 0.5), percentile({20: 98, 80: 2}, 0.99), percentile({}, 0.5)
     (0.001, 1.0, None)
     """
-    wanted = share * sum(counts.values())
+    threshold = share * sum(counts.values())
     so_far = 0
     for bucket in sorted(counts):
         so_far += counts[bucket]
-        if so_far >= wanted:
+        if so_far >= threshold:
             return bucket_end(bucket)
     return None
 

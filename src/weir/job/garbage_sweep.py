@@ -1,4 +1,4 @@
-"""Sweeping: how the manager finds and deletes objects that nothing refers to, now or later.
+"""Finds and deletes objects in the store that nothing refers to, now or later.
 
 Such an object is left when its writer dies between writing it and reporting it.
 
@@ -76,7 +76,7 @@ class Sweeper:
             old_records(keys, hinted),
             collected_logs(keys, collected),
         )
-        commands: list[ManagerCommand] = [Delete(found) for found in garbage if found]
+        commands: list[ManagerCommand] = [Delete(objects) for objects in garbage if objects]
         parts = tuple(key for key in keys if key.startswith("parts/") and is_known(key))
         if parts:
             last = {v: c[-1].number for v, c in ledger.checkpoints.items() if c}
@@ -150,14 +150,14 @@ def doubtful_commits(parts: Iterable[str], commits: Mapping[str, int]) -> tuple[
     """Name the commits that must be read to know which of these parts to delete: those with more
     than one part, and the first of each sink, which may have none. `commits` has the number of
     each sink's last known commit."""
-    found: dict[tuple[str, int], int] = {}
+    part_counts: dict[tuple[str, int], int] = {}
     for key in parts:
         sink, number = _sink_and_number(key)
         if number <= commits.get(sink, -1):
-            found[sink, number] = found.get((sink, number), 0) + 1
+            part_counts[sink, number] = part_counts.get((sink, number), 0) + 1
     return tuple(
         commit_key(sink, number)
-        for (sink, number), count in found.items()
+        for (sink, number), count in part_counts.items()
         if count > 1 or number == 0
     )
 

@@ -55,13 +55,13 @@ class History(msgspec.Struct, frozen=True):
 class HistoryKeeper:
     """Keeps the history of a job, by the module's rules."""
 
-    def __init__(self, plan: DrawnPlan, known: History | None = None) -> None:
+    def __init__(self, plan: DrawnPlan, earlier: History | None = None) -> None:
         self._plan = plan
         self._stage_of = {v.id: v.stage for v in plan.vertices if v.kind != "sink"}
         self._output_of = {v.id: v.stage for v in plan.vertices if v.kind == "sink"}
         lengths = (len(plan.stages), len(plan.outputs))
-        fits = known is not None and all(_lengths(s) == lengths for s in known.samples)
-        begun = known if known is not None and fits else History()
+        fits = earlier is not None and all(_lengths(s) == lengths for s in earlier.samples)
+        begun = earlier if earlier is not None and fits else History()
         self._every, self._samples = begun.every, list(begun.samples)
         self._open: list[Sample] = []
         """Samples that together do not span `every` seconds yet."""

@@ -164,8 +164,8 @@ class Host:
     def _present(self, vertex: str, incarnation: int) -> Running | None:
         """Find the instance of a vertex, if it is of this incarnation."""
         running = self._running.get(vertex)
-        known = running is not None and running.order.incarnation == incarnation
-        return running if known else None
+        is_same = running is not None and running.order.incarnation == incarnation
+        return running if is_same else None
 
     # --- orders ------------------------------------------------------------------------------
 
@@ -181,9 +181,9 @@ class Host:
                 self._drop(vertex)
             return
         self._epoch, self._number = orders.epoch, orders.number
-        wanted = {order.vertex: order for order in orders.vertices}
+        order_of = {order.vertex: order for order in orders.vertices}
         for vertex, running in list(self._running.items()):
-            order = wanted.get(vertex)
+            order = order_of.get(vertex)
             if order is None or order.incarnation != running.order.incarnation:
                 self._drop(vertex)
         for order in orders.vertices:
@@ -321,9 +321,9 @@ class Host:
             if progressed or begins:
                 running.marks.note(instance.cti, self._clock())
         for input, cursor in enumerate(instance.cursors):
-            taken = before[input] - cursor.queued_bytes
-            if taken > 0:
-                room = MakeRoom(instance.spec.id, input, cursor.connection, taken)
+            freed = before[input] - cursor.queued_bytes
+            if freed > 0:
+                room = MakeRoom(instance.spec.id, input, cursor.connection, freed)
                 self._out.append(room)
         return progressed
 

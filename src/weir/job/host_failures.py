@@ -1,4 +1,4 @@
-"""How the manager keeps account of hosts' deaths: which count against a vertex, which end the job.
+"""Decides which host failures count against a vertex, and which end the job.
 
 Rules
 1. A death counts once, however often the manager hears of it. The next manager does not count
@@ -27,7 +27,7 @@ class Mourning:
 
     def __init__(self, ledger: Ledger, titles: Mapping[str, str], deaths: int) -> None:
         self._ledger, self._titles, self._deaths = ledger, titles, deaths
-        self._mourned = {s.death.session for known in ledger.suspects.values() for s in known}
+        self._mourned = {s.death.session for suspects in ledger.suspects.values() for s in suspects}
         """The sessions of hosts whose deaths have counted."""
         self._idle: list[float] = []
         """When the last deaths in no step were heard of, in short succession."""
@@ -42,10 +42,10 @@ class Mourning:
         """Count a death in a step of this vertex against the vertex."""
         checkpoints = self._ledger.checkpoints.get(vertex, ())
         number = checkpoints[-1].number if checkpoints else -1
-        known = suspect(self._ledger.suspects.get(vertex, ()), death, number)
-        self._ledger.suspects[vertex] = known
-        found = verdict(known, self._deaths)
-        return sentence(found, self._titles) if found else ""
+        suspects = suspect(self._ledger.suspects.get(vertex, ()), death, number)
+        self._ledger.suspects[vertex] = suspects
+        guilty = verdict(suspects, self._deaths)
+        return sentence(guilty, self._titles) if guilty else ""
 
     def note_idle(self, death: Death, now: float) -> str:
         """Count a death in no step: one may happen, many in short succession end the job."""
@@ -63,8 +63,8 @@ class Mourning:
         """Clear a vertex of deaths, as far as its new checkpoint allows. `before` are the input
         positions of the checkpoint before that one, if there was one."""
         self._idle = []
-        known = self._ledger.suspects.pop(vertex, ())
-        left = cleared(known, self._ledger.checkpoints[vertex][-1].inputs, before)
+        suspects = self._ledger.suspects.pop(vertex, ())
+        left = cleared(suspects, self._ledger.checkpoints[vertex][-1].inputs, before)
         if left:
             self._ledger.suspects[vertex] = left
 

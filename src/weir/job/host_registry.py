@@ -1,4 +1,4 @@
-"""The hosts of a job as its manager sees them: who is there, and who is lost.
+"""The hosts of a job as its manager knows them: which are connected, and which are lost.
 
 Rules
 1. A host is there from its first report on. A report with a smaller number than the last came late,
@@ -72,18 +72,18 @@ class HostWatch:
 
     def is_overtaken(self, report: Report) -> bool:
         """Say whether a later report of the host came before this one."""
-        known = self.hosts.get(report.session)
-        return known is not None and report.number < known.report.number
+        host = self.hosts.get(report.session)
+        return host is not None and report.number < host.report.number
 
     def hear(self, report: Report, now: float) -> bool:
         """Take in a report; say whether it is a new one."""
-        known = self.hosts.get(report.session)
-        is_new = known is None or report.number > known.report.number
-        if known is None:
-            known = self.hosts[report.session] = HostState(report.session, report, now)
+        host = self.hosts.get(report.session)
+        is_new = host is None or report.number > host.report.number
+        if host is None:
+            host = self.hosts[report.session] = HostState(report.session, report, now)
             self.first_came_at = now if self.first_came_at is None else self.first_came_at
         self.preparing.pop(report.slot, None)
-        known.report, known.heard, known.step, known.hung_up = report, now, report.step, None
+        host.report, host.heard, host.step, host.hung_up = report, now, report.step, None
         return is_new
 
     def feel(self, pulse: Pulse, now: float) -> None:
@@ -145,18 +145,18 @@ class HostWatch:
 
     def parted(self, now: float, limit: float) -> tuple[str, str] | None:
         """Find a host that is lost by rule 4, and why it is."""
-        known = {host.report.address: host for host in self.hosts.values() if host.step is None}
-        found = {
-            (host.session, known[address].session)
+        host_at = {host.report.address: host for host in self.hosts.values() if host.step is None}
+        pairs = {
+            (host.session, host_at[address].session)
             for host in self.hosts.values()
             for address in host.report.unreached
-            if address in known
+            if address in host_at
         }
-        self._parted = {pair: self._parted.get(pair, now) for pair in sorted(found)}
+        self._parted = {pair: self._parted.get(pair, now) for pair in sorted(pairs)}
         for pair, since in self._parted.items():
             if now - since > limit:
                 one, other = pair
-                wrong = self._blamed + Counter(session for p in found for session in p)
+                wrong = self._blamed + Counter(session for p in pairs for session in p)
                 lost, kept = (other, one) if wrong[other] > wrong[one] else (one, other)
                 self._blamed[kept] += 1
                 self._parted.clear()

@@ -1,4 +1,4 @@
-"""One instance in a host: how it begins, and what of it is written to the store, and when.
+"""One instance in a host: how it begins, and what it writes to the store, and when.
 
 Rules
 1. An instance begins from the checkpoint that its order names. For sinks see `sink_commits.py`.
@@ -212,11 +212,13 @@ class Running:
             self._note_checkpoint(ref, self._saving, self._saving_marker)
         return []
 
-    def _note_checkpoint(self, ref: ObjectRef, made: Checkpoint, marker: tuple[int, ...]) -> None:
+    def _note_checkpoint(
+        self, ref: ObjectRef, checkpoint: Checkpoint, marker: tuple[int, ...]
+    ) -> None:
         self._saved, self._saving = marker, None
         self._kept = max(self._kept, self._saving_for)
-        made = msgspec.structs.replace(made, ref=ref)
-        self._checkpoints = [*self._checkpoints, made][-KEPT_CHECKPOINTS:]
+        checkpoint = msgspec.structs.replace(checkpoint, ref=ref)
+        self._checkpoints = [*self._checkpoints, checkpoint][-KEPT_CHECKPOINTS:]
 
     # --- streams, sources --------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The inputs of a host's instances: by hand-over from the same host, or over connections.
+"""The inputs of a host's instances: read from the same host, or over connections.
 
 Rules
 1. An instance reads an input whose writer runs on the same host by hand-over, else over a
@@ -88,5 +88,5 @@ class Links:
 
     def drop(self, vertex: str, input: int) -> list[HostCommand]:
         """Forget the connection of an input, if it has one."""
-        known = self._links.pop((vertex, input), None)
-        return [] if known is None else [Disconnect(vertex, input)]
+        link = self._links.pop((vertex, input), None)
+        return [] if link is None else [Disconnect(vertex, input)]

@@ -1,4 +1,4 @@
-"""The job's record, which says what a store was made for: plan, data, user's code, outputs.
+"""The job's record: the plan, data, user code and outputs that a store was made for.
 
 Rules
 1. The record is made once, when the job begins, and never changes. What can change while the job
@@ -106,10 +106,10 @@ def read_job(store: Store) -> JobRecord | None:
     head, _, record = body.partition(b"\n")
     version = head.decode("ascii", "replace").removeprefix(_HEAD)
     if version != str(FORMAT) or len(head) == len(version):
-        known = version.isdigit() and len(version) < 6
-        found = f"is in format {version}" if known else "has no format that this version knows"
+        is_number = version.isdigit() and len(version) < 6
+        what = f"is in format {version}" if is_number else "has no format that this version knows"
         raise RunError(
-            f"the store {found}; this version of Weir reads and writes format {FORMAT}: use the "
+            f"the store {what}; this version of Weir reads and writes format {FORMAT}: use the "
             "version that made it, or start the job again with an empty store"
         )
     return decode_record(JOB, record, _decoder)
@@ -124,6 +124,6 @@ def find_output(outputs: Sequence[OutputRecord], name: str, kind: StreamKind) ->
     for number in named:
         title, path = outputs[number].title, outputs[number].path
         raise RunError(f"rows of {title} go to '{path}' and are not kept")
-    known = ", ".join(o.title for o in outputs if o.kept) or "none"
-    wanted = output_title(name, kind)
-    raise RunError(f"the job has no output '{wanted}'; those that are kept: {known}")
+    kept = ", ".join(o.title for o in outputs if o.kept) or "none"
+    title = output_title(name, kind)
+    raise RunError(f"the job has no output '{title}'; those that are kept: {kept}")

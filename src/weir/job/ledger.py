@@ -1,4 +1,4 @@
-"""The ledger: what is durable of a job, where each vertex would restart, and what nobody needs.
+"""The ledger: what of a job is durable, where each vertex would restart, what can be deleted.
 
 Rules (StreamScope §4.3)
 1. A row need not be made again when it is in a segment, or when no reader of its stream can ever
@@ -77,8 +77,10 @@ class Ledger(msgspec.Struct):
     @property
     def names(self) -> frozenset[str]:
         """The checkpoints, commits and segments that the ledger refers to."""
-        checkpoints = {c.key for found in self.checkpoints.values() for c in found}
-        return frozenset(checkpoints | {s.key for found in self.segments.values() for s in found})
+        checkpoints = {c.key for objects in self.checkpoints.values() for c in objects}
+        return frozenset(
+            checkpoints | {s.key for objects in self.segments.values() for s in objects}
+        )
 
 
 _decoder = msgspec.json.Decoder(Ledger)
@@ -86,10 +88,10 @@ _decoder = msgspec.json.Decoder(Ledger)
 
 def decode_ledger(key: str, body: bytes) -> Ledger:
     """Decode the record of this name; SnapshotCorrupt when the object is not that record."""
-    found = decode_record(key, body, _decoder)
-    if found.number != number_of(key):
-        raise SnapshotCorrupt(f"{key} says that it is record {found.number}")
-    return found
+    ledger = decode_record(key, body, _decoder)
+    if ledger.number != number_of(key):
+        raise SnapshotCorrupt(f"{key} says that it is record {ledger.number}")
+    return ledger
 
 
 class Restarts(msgspec.Struct, frozen=True):
@@ -131,17 +133,17 @@ def durable_from(segments: Iterable[Segment], start: int) -> int:
     return start
 
 
-def learn_checkpoints(ledger: Ledger, vertex: str, made: Iterable[Checkpoint]) -> bool:
+def learn_checkpoints(ledger: Ledger, vertex: str, reported: Iterable[Checkpoint]) -> bool:
     """Add the checkpoints that an instance reports; say whether any was ahead of those known."""
-    known = ledger.checkpoints.get(vertex, ())
-    grown = list(known)
-    for checkpoint in made:
+    before = ledger.checkpoints.get(vertex, ())
+    grown = list(before)
+    for checkpoint in reported:
         if not grown or _is_ahead(checkpoint, grown[-1]):
             grown.append(checkpoint)
-    if len(grown) == len(known):
+    if len(grown) == len(before):
         return False
     ledger.checkpoints[vertex] = tuple(grown)
-    ledger.snapshots[vertex] = ledger.snapshots.get(vertex, 0) + len(grown) - len(known)
+    ledger.snapshots[vertex] = ledger.snapshots.get(vertex, 0) + len(grown) - len(before)
     return True
 
 
@@ -155,16 +157,16 @@ def _is_ahead(later: Checkpoint, earlier: Checkpoint) -> bool:
     return all(a >= b for a, b in zip(mine, before, strict=True))
 
 
-def learn_segments(ledger: Ledger, stream: str, found: Sequence[Segment]) -> bool:
+def learn_segments(ledger: Ledger, stream: str, reported: Sequence[Segment]) -> bool:
     """Add the segments that an instance reports; say whether any was new."""
-    known = ledger.segments.get(stream, ())
-    end = known[-1].end if known else ledger.collected.get(stream, 0)
-    grown = list(known)
-    for segment in found:
+    before = ledger.segments.get(stream, ())
+    end = before[-1].end if before else ledger.collected.get(stream, 0)
+    grown = list(before)
+    for segment in reported:
         if segment.first <= end < segment.end:
             grown.append(segment)
             end = segment.end
-    if len(grown) == len(known):
+    if len(grown) == len(before):
         return False
     ledger.segments[stream] = tuple(grown)
     return True
@@ -172,8 +174,8 @@ def learn_segments(ledger: Ledger, stream: str, found: Sequence[Segment]) -> boo
 
 def learn_log(ledger: Ledger, vertex: str, end: ObjectRef | None) -> bool:
     """Note the last record of its log that a source reports; say whether that was new."""
-    known = ledger.logs.get(vertex)
-    if end is None or (known is not None and number_of(end.key) <= number_of(known.key)):
+    before = ledger.logs.get(vertex)
+    if end is None or (before is not None and number_of(end.key) <= number_of(before.key)):
         return False
     ledger.logs[vertex] = end
     return True
@@ -206,26 +208,26 @@ def collect(
     durable without them."""
     if ledger.finished:
         return _collect_all(ledger)
-    found = restarts(topology, strategies, ledger)
+    restart = restarts(topology, strategies, ledger)
     garbage: list[str] = []
     for vertex, checkpoints in ledger.checkpoints.items():
-        usable = found.checkpoint[vertex]
+        usable = restart.checkpoint[vertex]
         start = checkpoints.index(usable) if usable is not None else 0
         garbage += [c.key for c in checkpoints[:start] if is_ephemeral(c.key)]
         ledger.checkpoints[vertex] = checkpoints[start:]
     for stream, segments in ledger.segments.items():
-        needed = found.needed.get(stream, UNREAD)
+        needed = restart.needed.get(stream, UNREAD)
         garbage += [s.key for s in segments if s.end <= needed]
         ledger.segments[stream] = tuple(s for s in segments if s.end > needed)
-    for stream, needed in found.needed.items():
+    for stream, needed in restart.needed.items():
         ledger.collected[stream] = max(ledger.collected.get(stream, 0), needed)
-    return (*garbage, *_collect_logs(found, ledger))
+    return (*garbage, *_collect_logs(restart, ledger))
 
 
-def _collect_logs(found: Restarts, ledger: Ledger) -> Iterator[str]:
+def _collect_logs(restart: Restarts, ledger: Ledger) -> Iterator[str]:
     """Collect the records of logs that no restart needs, in the order in which they must be
     deleted."""
-    for vertex, usable in found.checkpoint.items():
+    for vertex, usable in restart.checkpoint.items():
         log = ingress_log(vertex)
         first, needed = ledger.collected.get(log, 0), 0 if usable is None else usable.log
         if needed > first:
@@ -239,7 +241,7 @@ def _collect_all(ledger: Ledger) -> tuple[str, ...]:
     ledger.segments = {}
     ledger.checkpoints = {
         vertex: kept
-        for vertex, found in ledger.checkpoints.items()
-        if (kept := tuple(c for c in found[-1:] if not is_ephemeral(c.key)))
+        for vertex, checkpoints in ledger.checkpoints.items()
+        if (kept := tuple(c for c in checkpoints[-1:] if not is_ephemeral(c.key)))
     }
     return garbage

@@ -217,8 +217,8 @@ class Manager:
         if self._watch.is_overtaken(report):
             return
         if report.session not in self.hosts:
-            came = f"host {report.session} came, slot {report.slot}, pid {report.pid}"
-            self._tell("", came, now, "host")
+            line = f"host {report.session} came, slot {report.slot}, pid {report.pid}"
+            self._tell("", line, now, "host")
         if self._watch.hear(report, now):
             self._trouble.hear(report.session, report.trouble, report.trouble_lasts, now)
             # Once the job has finished, reports say nothing that matters but for the totals.
@@ -243,22 +243,22 @@ class Manager:
         for placement in self._placements.on(report.session):
             if placement.session is None:
                 continue  # another instance of the host has set it back
-            found = reports.get(placement.vertex)
-            if found is not None and found.incarnation == placement.incarnation:
-                self._learn(placement, found, now)
+            vertex_report = reports.get(placement.vertex)
+            if vertex_report is not None and vertex_report.incarnation == placement.incarnation:
+                self._learn(placement, vertex_report, now)
                 if report.clock:
-                    self.delays.take(found.vertex, found.marks, now - report.clock)
+                    self.delays.take(vertex_report.vertex, vertex_report.marks, now - report.clock)
 
     def _count(self, report: Report) -> None:
         """Learn how much instances have read in the end: sinks may be done before the host of a
         source has told of its last rows."""
         reports = {r.vertex: r for r in report.vertices}
         for placement in self._placements.on(report.session):
-            found, known = reports.get(placement.vertex), placement.report
-            if found is None or found.incarnation != placement.incarnation:
+            latest, last = reports.get(placement.vertex), placement.report
+            if latest is None or latest.incarnation != placement.incarnation:
                 continue
-            if known is None or found.events >= known.events:
-                placement.report = found
+            if last is None or latest.events >= last.events:
+                placement.report = latest
 
     def lose(self, session: str, now: float, why: str) -> None:
         """Count a host as lost, and place its instances anew."""
@@ -304,10 +304,10 @@ class Manager:
             return
         if not (missing := self._placements.missing):
             return
-        found = restarts(self.topology, self._strategies, self.ledger)
+        restart_of = restarts(self.topology, self._strategies, self.ledger)
         load = self._placements.load
         for placement in missing:
-            vertex, restart = placement.vertex, found.checkpoint[placement.vertex]
+            vertex, restart = placement.vertex, restart_of.checkpoint[placement.vertex]
             gap = gap_before(vertex, restart, self.topology, self.ledger)
             if gap:
                 unread = f" ({', '.join(sorted(self._spoiled))} cannot be)" if self._spoiled else ""
@@ -332,72 +332,72 @@ class Manager:
 
     # --- what vertices say -------------------------------------------------------------------
 
-    def _learn(self, placement: Placement, found: VertexReport, now: float) -> None:
-        before, placement.report = placement.report, found
-        placement.rate_until(found.events, now)
+    def _learn(self, placement: Placement, report: VertexReport, now: float) -> None:
+        before, placement.report = placement.report, report
+        placement.rate_until(report.events, now)
         vertex = placement.vertex
-        if any(not is_ephemeral(key) for key in found.corrupt):
+        if any(not is_ephemeral(key) for key in report.corrupt):
             # Committed rows cannot be made again: whoever reads them may be behind.
-            self._end(f"vertex {vertex}: {found.error}: {LOST}")
-        elif found.corrupt:
-            self._go_back(placement, found, now)
-        elif found.status == "failed":
-            self._end(f"vertex {vertex}: {found.error}")
-        elif found.status == "behind":
-            self._begin_again(placement, found, now)
+            self._end(f"vertex {vertex}: {report.error}: {LOST}")
+        elif report.corrupt:
+            self._go_back(placement, report, now)
+        elif report.status == "failed":
+            self._end(f"vertex {vertex}: {report.error}")
+        elif report.status == "behind":
+            self._begin_again(placement, report, now)
         else:
-            if placement.fallen_at is not None and found.status in ("running", "done"):
+            if placement.fallen_at is not None and report.status in ("running", "done"):
                 took = now - placement.fallen_at
-                told = f"runs again, {took:.3f} s after its loss was found"
-                self._tell(vertex, told, now, "recovered")
+                line = f"runs again, {took:.3f} s after its loss was found"
+                self._tell(vertex, line, now, "recovered")
                 placement.fallen_at = None
-            self._learn_durable(found, now)
-            if placement.wait_until(found.waits, now):
-                self._tell(vertex, f"waits: {found.waits}", now, "waits")
-            if found.status == "done" and (before is None or before.status != "done"):
+            self._learn_durable(report, now)
+            if placement.wait_until(report.waits, now):
+                self._tell(vertex, f"waits: {report.waits}", now, "waits")
+            if report.status == "done" and (before is None or before.status != "done"):
                 self._tell(vertex, "done", now, "done")
 
-    def _learn_durable(self, found: VertexReport, now: float) -> None:
-        vertex, records = found.vertex, self._records
+    def _learn_durable(self, report: VertexReport, now: float) -> None:
+        vertex, records = report.vertex, self._records
         # Other instances of the vertex may still report what cannot be read.
-        checkpoints = [c for c in found.checkpoints if c.key not in self._spoiled]
+        checkpoints = [c for c in report.checkpoints if c.key not in self._spoiled]
         last = self.ledger.checkpoints.get(vertex, ())[-1:]
         if learn_checkpoints(self.ledger, vertex, checkpoints):
             records.changed = True
             self._mourning.clear(vertex, last[0].inputs if last else None)
             kind = "commit" if self.topology.vertices[vertex].kind == "sink" else "checkpoint"
             self._tell(vertex, f"checkpoint {checkpoints[-1].number}", now, kind)
-        for stream, segments in found.segments.items():
+        for stream, segments in report.segments.items():
             readable = [s for s in segments if s.key not in self._spoiled]
             records.changed |= learn_segments(self.ledger, stream, readable)
-        records.changed |= learn_log(self.ledger, vertex, found.log_end)
+        records.changed |= learn_log(self.ledger, vertex, report.log_end)
 
-    def _begin_again(self, placement: Placement, found: VertexReport, now: float) -> None:
+    def _begin_again(self, placement: Placement, report: VertexReport, now: float) -> None:
         """Place an instance anew that needs rows or records that are gone: another instance of its
         vertex is ahead of it. If the store has lost them, the job ends."""
-        if found.error and not log_is_ahead(placement, self.ledger):
-            self._end(f"vertex {found.vertex}: {found.error}: {LOST_RECORD}")
+        if report.error and not log_is_ahead(placement, self.ledger):
+            self._end(f"vertex {report.vertex}: {report.error}: {LOST_RECORD}")
             return
-        self._tell(found.vertex, "fell behind its other copy, starts again", now, "lost")
+        self._tell(report.vertex, "fell behind its other copy, starts again", now, "lost")
         self._unplace([placement], now)
 
-    def _go_back(self, placement: Placement, found: VertexReport, now: float) -> None:
+    def _go_back(self, placement: Placement, report: VertexReport, now: float) -> None:
         """Let a vertex do without objects that cannot be read, if it can restart without them. If
         not, the job ends, and its record still refers to them: whoever puts them back can resume
         the job."""
         vertex = placement.vertex
-        left = without(self.ledger, found.corrupt)
+        left = without(self.ledger, report.corrupt)
         again = restarts(self.topology, self._strategies, left)
         # Others that restart do without them too.
         others = (p.vertex for p in self._placements.missing)
         restarting = (vertex, *others, *self._placements.set_back_by([vertex]))
         if gap := first_gap(restarting, again, self.topology, left):
-            self._end(f"{found.error}, and without it {gap}: {PUT_BACK}")
+            self._end(f"{report.error}, and without it {gap}: {PUT_BACK}")
             return
-        forget(self.ledger, found.corrupt)
-        self._spoiled.update(found.corrupt)
+        forget(self.ledger, report.corrupt)
+        self._spoiled.update(report.corrupt)
         self._records.changed = True
-        for key in found.corrupt:
+        for key in report.corrupt:
             self._tell(vertex, f"{key} cannot be read; going back", now, "trouble")
         self._unplace([placement], now)
 

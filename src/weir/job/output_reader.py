@@ -1,4 +1,4 @@
-"""Committed rows of a live job: read back while it runs or later, and made into files.
+"""Reads the committed rows of a live job, while it runs or later, and writes them to files.
 
 The manifest of an output is the log of its commits, `commits/<sink>/<number>` in the job's store.
 Each commit is made once and whole, refers to the part that holds its rows and to the commit before
@@ -96,13 +96,13 @@ class OutputReader:
         first look is thorough; the next ones are quick, for the record will refer to what comes."""
         ledger = job_ledger(self._store, self._job, thorough=not self._has_looked)
         first, is_new = max(since - 1, 0), not self._has_looked
-        found = commits(self._store, self._sink, ledger, first, thorough=is_new)
-        if since and not found:
+        links = commits(self._store, self._sink, ledger, first, thorough=is_new)
+        if since and not links:
             raise RunError(f"{self.output.title} has no commit {since - 1} yet")
         self._has_looked = True
-        last = found[-1].commit if found else None
+        last = links[-1].commit if links else None
         return Look(
-            found[1:] if since else found,
+            links[1:] if since else links,
             0 if last is None else last.number + 1,
             Digest() if last is None else last.digest,
             ledger is not None and _finished(self._store, ledger),
@@ -150,22 +150,22 @@ def manifests(store: Store) -> list[Manifest]:
     ledger = job_ledger(store, job) or Ledger()
     check_commits(store, ledger)
     finished = _finished(store, ledger)
-    found = []
+    listed = []
     for number, output in enumerate(job.outputs):
         if not output.kept:
             continue
         sink = vertex_name("sink", number)
-        known = ledger.checkpoints.get(sink, ())
-        links = commits(store, sink, ledger, known[-1].number if known else 0)
+        recorded = ledger.checkpoints.get(sink, ())
+        links = commits(store, sink, ledger, recorded[-1].number if recorded else 0)
         last = links[-1].commit if links else None
         count, digest = (0, Digest()) if last is None else (last.number + 1, last.digest)
-        found.append(
+        listed.append(
             Manifest(
                 output.name, output.kind, output.path,
                 count, digest.count, str(digest), finished,
             )
         )  # fmt: skip
-    return found
+    return listed
 
 
 def _finished(store: Store, ledger: Ledger) -> bool:
@@ -188,14 +188,14 @@ def commits(
     store: Store, sink: str, ledger: Ledger | None, since: int = 0, *, thorough: bool = True
 ) -> list[ChainedCommit]:
     """Read the commits of an output, in order, from a number on; see `read_chain`."""
-    known = ledger.checkpoints.get(sink, ()) if ledger is not None else ()
-    return read_chain(store, sink, known[-1].ref if known else None, since, thorough=thorough)
+    recorded = ledger.checkpoints.get(sink, ()) if ledger is not None else ()
+    return read_chain(store, sink, recorded[-1].ref if recorded else None, since, thorough=thorough)
 
 
 def _all_commits(store: Store, sink: str, ledger: Ledger) -> list[ChainedCommit]:
     """Read all commits of an output, ahead of the chain from the last one back to the first."""
-    known = ledger.checkpoints.get(sink, ())
-    last = known[-1].number if known else -1
+    recorded = ledger.checkpoints.get(sink, ())
+    last = recorded[-1].number if recorded else -1
     with reading_ahead(store, (commit_key(sink, n) for n in range(last, -1, -1))) as ahead:
         return commits(ahead, sink, ledger)
 

@@ -1,4 +1,4 @@
-"""Placements: on which host each instance of a vertex runs, and what hosts are told of it.
+"""Assigns instances of vertices to hosts, and makes the orders that hosts get.
 
 Rules
 1. Every vertex has as many instances as its strategy says, each on a host of its own; an instance
@@ -143,25 +143,25 @@ class Placements:
         vertex."""
         for placement in fallen:
             self._take(placement, now)
-        told: list[tuple[str, str]] = []
+        lines: list[tuple[str, str]] = []
         for vertex, by in self.set_back_by(p.vertex for p in fallen).items():
             for placement in self._copies[vertex]:
                 if placement.session is not None:
                     self._take(placement, now)
-                    told.append((vertex, f"set back by the loss of {by}"))
-        return told
+                    lines.append((vertex, f"set back by the loss of {by}"))
+        return lines
 
     def set_back_by(self, vertices: Iterable[str]) -> dict[str, str]:
         """Find the vertices that a loss of these sets back, directly or through one another, each
         with the one that does so."""
-        found: dict[str, str] = {}
+        set_back: dict[str, str] = {}
         waiting = list(vertices)
         for vertex in waiting:  # which grows meanwhile
             for other in self._strategies[vertex].sets_back(vertex, self._feeding):
-                if other not in found:
-                    found[other] = vertex
+                if other not in set_back:
+                    set_back[other] = vertex
                     waiting.append(other)
-        return found
+        return set_back
 
     def _take(self, placement: Placement, now: float) -> None:
         placement.session, placement.report = None, None
@@ -211,8 +211,8 @@ def host_for(
     copies: Iterable[Placement], load: Mapping[str | None, int], hosts: Mapping[str, HostState]
 ) -> str | None:
     """Find the host with the fewest instances that runs none of these; None if there is none."""
-    taken = {p.session for p in copies}
-    free = [s for s in hosts if s not in taken]
+    in_use = {p.session for p in copies}
+    free = [s for s in hosts if s not in in_use]
     return min(free, key=lambda s: (load.get(s, 0), hosts[s].report.slot, s), default=None)
 
 
@@ -236,9 +236,13 @@ def gap_before(vertex: str, restart: Checkpoint | None, topology: Topology, ledg
     return ""
 
 
-def first_gap(vertices: Iterable[str], found: Restarts, topology: Topology, ledger: Ledger) -> str:
+def first_gap(
+    vertices: Iterable[str], restart_of: Restarts, topology: Topology, ledger: Ledger
+) -> str:
     """Say why one of these vertices cannot restart where it would; empty if all can."""
-    gaps = (gap_before(vertex, found.checkpoint[vertex], topology, ledger) for vertex in vertices)
+    gaps = (
+        gap_before(vertex, restart_of.checkpoint[vertex], topology, ledger) for vertex in vertices
+    )
     return next(filter(None, gaps), "")
 
 

@@ -1,4 +1,4 @@
-"""Poison: rows at which a vertex kills its host, over and over.
+"""Poison: rows that kill the host of a vertex again and again.
 
 A function of the user (or a library below a kernel) may exit, crash or take all memory on some
 row. Its host dies, another one takes over, comes to the same row, and dies.
@@ -223,16 +223,16 @@ def _counts_with(one: Suspect, step: Step) -> bool:
     return other is not None and other.is_narrow and at_same_rows(other, step)
 
 
-def sentence(found: Sequence[Suspect], titles: Mapping[str, str]) -> str:
+def sentence(guilty: Sequence[Suspect], titles: Mapping[str, str]) -> str:
     """Write the message that says because of which deaths the job ends."""
-    step = found[-1].death.step
+    step = guilty[-1].death.step
     assert step is not None
     title = titles.get(step.vertex, "")
-    causes = dict.fromkeys(s.death.cause for s in reversed(found))
+    causes = dict.fromkeys(s.death.cause for s in reversed(guilty))
     shown = ", ".join(list(causes)[:_NAMED])
     row = f" ({step.sample})" if step.sample else ""
     return (
         f"vertex {step.vertex}{f', {title},' if title else ''} killed its host "
-        f"{len(found)} times {step.rows}{row}: {shown}; everything is kept, so mend the function "
+        f"{len(guilty)} times {step.rows}{row}: {shown}; everything is kept, so mend the function "
         "(--resume --accept-code-changes) or the row (--resume) and run again"
     )

@@ -1,4 +1,4 @@
-"""How the manager's last record is found in a store.
+"""Finds the manager's last record in a store.
 
 Rules
 1. Each number of a record is written once, in order; the largest counts. A hint says at which
@@ -70,22 +70,22 @@ def last_record(store: Store) -> Ledger | None:
     """Read the ledger of the last record; None where there never was one."""
     hint = read_hint(store)
     listed = {number_of(k) for k in store.list("records/") if k != LATEST_RECORD and is_known(k)}
-    found: Ledger | None = None
+    ledger: Ledger | None = None
     for number in sorted({0, *listed, *([hint] if hint is not None else [])}, reverse=True):
         body = store.get(record_key(number))
-        found = None if body is None else _decoded(number, body)
-        if found is not None:
+        ledger = None if body is None else _decoded(number, body)
+        if ledger is not None:
             break
-    number = _number(found) + 1
+    number = _number(ledger) + 1
     while (body := store.get(record_key(number))) is not None:
-        found = _decoded(number, body) or found  # one that is damaged may have a successor
+        ledger = _decoded(number, body) or ledger  # one that is damaged may have a successor
         number += 1
-    if hint is not None and hint > _number(found):
+    if hint is not None and hint > _number(ledger):
         raise SnapshotCorrupt(
             f"{record_key(hint)}, which {LATEST_RECORD} names, is not in the store or not whole: "
             f"{_MEND}"
         )
-    return found
+    return ledger
 
 
 def _decoded(number: int, body: bytes) -> Ledger | None:
@@ -120,17 +120,17 @@ def known_record(store: Store, outputs: int) -> Ledger | None:
     return ledger
 
 
-def take_over(store: Store, known: Ledger, manager: str) -> Ledger:
-    """Write the next record of a job in the name of a manager, and return it (rule 4). `known` is
-    the record that the job was prepared from; another manager may have written more since."""
-    if known.number < 0:
-        return known  # no manager has begun
-    ledger = last_record(store) or known
+def take_over(store: Store, prepared: Ledger, manager: str) -> Ledger:
+    """Write the next record of a job in the name of a manager, and return it (rule 4). The job was
+    prepared from the record `prepared`; another manager may have written more since."""
+    if prepared.number < 0:
+        return prepared  # no manager has begun
+    ledger = last_record(store) or prepared
     for _ in range(TRIES):
-        if ledger.token != known.token:
+        if ledger.token != prepared.token:
             raise RunError(_ANOTHER_JOB)
         ledger.number, ledger.epoch, ledger.manager = ledger.number + 1, ledger.epoch + 1, manager
-        ledger.code, ledger.strategies = known.code, known.strategies
+        ledger.code, ledger.strategies = prepared.code, prepared.strategies
         key, body = record_key(ledger.number), ledger.encode()
         try:
             store.put(key, body, new=True)
@@ -157,11 +157,11 @@ def _last_commits(store: Store, outputs: int, ledger: Ledger | None) -> list[Com
     """Read the last whole commit of each output: from the last that the record refers to, or that
     is listed, on, number by number."""
     listed = store.list("commits/")
-    found = []
+    last_commits = []
     for sink in (vertex_name("sink", number) for number in range(outputs)):
-        known = ledger.checkpoints.get(sink, ()) if ledger is not None else ()
+        recorded = ledger.checkpoints.get(sink, ()) if ledger is not None else ()
         numbers = {number_of(key) for key in commits_of(listed, sink)}
-        numbers |= {made.number for made in known[-1:]}
+        numbers |= {checkpoint.number for checkpoint in recorded[-1:]}
         last = None
         for number in sorted(numbers, reverse=True):
             last = _whole_commit(store, sink, number)
@@ -171,8 +171,8 @@ def _last_commits(store: Store, outputs: int, ledger: Ledger | None) -> list[Com
         while (later := _whole_commit(store, sink, number)) is not None:
             last, number = later, number + 1
         if last is not None:
-            found.append(last)
-    return found
+            last_commits.append(last)
+    return last_commits
 
 
 def _whole_commit(store: Store, sink: str, number: int) -> Commit | None:
@@ -189,10 +189,10 @@ def check_commits(store: Store, ledger: Ledger) -> None:
     """Check that all commits are there, up to those that the record refers to, so that a job does
     not go on for hours before it turns out that outputs are lost. Readers check what they hold."""
     listed = set(store.list("commits/"))
-    for sink, found in ledger.checkpoints.items():
-        if not found or not found[-1].key.startswith("commits/"):
+    for sink, recorded in ledger.checkpoints.items():
+        if not recorded or not recorded[-1].key.startswith("commits/"):
             continue
-        for number in range(found[-1].number + 1):
+        for number in range(recorded[-1].number + 1):
             key = commit_key(sink, number)
             if key not in listed and store.get(key) is None:
                 raise SnapshotCorrupt(f"{key} is not in the store: {LOST}")
@@ -201,10 +201,10 @@ def check_commits(store: Store, ledger: Ledger) -> None:
 def sweep(store: Store, ledger: Ledger) -> tuple[str, ...]:
     """List the objects that nothing refers to, once the job is over and no host writes any more."""
     listed = [key for prefix in EPHEMERAL for key in store.list(prefix)]
-    found = unnamed(listed, ledger.names, {}, ledger.epoch)
+    garbage = unnamed(listed, ledger.names, {}, ledger.epoch)
     logs = [key for key in store.list("ingress/") if is_known(key)]
     if not ledger.finished:
-        return (*found, *collected_logs(logs, ledger.collected))
+        return (*garbage, *collected_logs(logs, ledger.collected))
     last = {vertex: c[-1].number for vertex, c in ledger.checkpoints.items() if c}
     parts = orphaned_parts(store.list("parts/"), last, store.get)
-    return (*found, *parts, *sorted(logs))
+    return (*garbage, *parts, *sorted(logs))

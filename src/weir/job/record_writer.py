@@ -1,4 +1,4 @@
-"""How the manager's records get into the store, one after the other.
+"""Writes the manager's records to the store, one after the other.
 
 Rules
 1. Records are numbered, and each number can be written only once. A manager that finds a record of

@@ -1,4 +1,4 @@
-"""How the streams of one instance get into the store, segment by segment.
+"""Writes the streams of one instance to the store, segment by segment.
 
 Rules
 1. A segment is written when it has `segment_size` bytes, or when its first row has been only in

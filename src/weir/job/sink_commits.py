@@ -1,4 +1,4 @@
-"""A sink in a host: it turns its rows into commits, which are there for good.
+"""A sink in a host: turns its rows into commits, which are permanent.
 
 Rules
 1. A sink that commits begins after the last commit in the store, even if the manager never heard
@@ -67,7 +67,7 @@ class RunningSink(Running):
         if restart is not None and key == restart.key:
             try:
                 body = restart.ref.check(body)
-                found = decode_commit(key, body)
+                commit = decode_commit(key, body)
             except SnapshotCorrupt as error:
                 self.spoil(key, error)
                 return []
@@ -78,26 +78,26 @@ class RunningSink(Running):
             return []
         else:
             try:
-                found = decode_commit(key, body)
+                commit = decode_commit(key, body)
             except SnapshotCorrupt:
                 # Nothing refers to it, as far as anybody knows: it was never written.
                 return self._commit_not_there(key, new=False)
-            if found.before != self._last_commit:
+            if commit.before != self._last_commit:
                 last = self._last_commit.key if self._last_commit is not None else "none"
                 self.spoil(key, SnapshotCorrupt(f"{key} does not follow {last} as it was made"))
                 return []
-        return self._follow(found, ObjectRef.of(key, body))
+        return self._follow(commit, ObjectRef.of(key, body))
 
-    def _follow(self, found: Commit, ref: ObjectRef) -> Sequence[Put | Get]:
+    def _follow(self, commit: Commit, ref: ObjectRef) -> Sequence[Put | Get]:
         """Go on after a commit of another incarnation, and look for the next."""
-        if found.incarnation > self.order.incarnation:
+        if commit.incarnation > self.order.incarnation:
             self.status = "loading"  # somebody newer is at work; the manager will say so
             return []
         assert self.instance is not None
-        self._take_commit(found, ref, found.inputs)
+        self._take_commit(commit, ref, commit.inputs)
         self.status = "loading"
-        self.instance.load(Snapshot(found.inputs, (), {}))
-        return [Get(commit_key(self.spec.id, found.number + 1))]
+        self.instance.load(Snapshot(commit.inputs, (), {}))
+        return [Get(commit_key(self.spec.id, commit.number + 1))]
 
     def _commit_not_there(self, key: str, *, new: bool) -> Sequence[Put | Get]:
         """Take in that there is no commit of this number. If it is the one under way, write it
@@ -120,23 +120,23 @@ class RunningSink(Running):
 
     def _begin_commit(self) -> Sequence[Put | Get]:
         assert isinstance(self.instance, SinkInstance)
-        taken = self.instance.take()
+        waiting = self.instance.take()
         positions = self.instance.snapshot().inputs
         number = self._number + 1
         part = part_key(self.spec.id, self.order.incarnation, number)
         total = self._committed
-        for _, rows in taken:
+        for _, rows in waiting:
             total += digest(rows)
-        count = sum(len(rows) for _, rows in taken)
+        count = sum(len(rows) for _, rows in waiting)
         self._commit = Commit(
             number, self.order.incarnation, None, count,
             positions, f"{total.total:032x}", total.count, self._last_commit, self.record,
         )  # fmt: skip
         ref = ObjectRef(commit_key(self.spec.id, number))
         self._saving = Checkpoint(ref, number, self.order.incarnation, positions, (), positions)
-        if not taken:
+        if not waiting:
             return [self._put_commit()]
-        return [Put(part, lambda: encode_part(part, taken))]
+        return [Put(part, lambda: encode_part(part, waiting))]
 
     def _put_commit(self, *, new: bool = True) -> Put:
         assert self._saving is not None
@@ -155,11 +155,13 @@ class RunningSink(Running):
         self._take_commit(self._commit, ref, self._saving_marker)
         return []
 
-    def _take_commit(self, made: Commit, ref: ObjectRef, marker: tuple[int, ...]) -> None:
+    def _take_commit(self, commit: Commit, ref: ObjectRef, marker: tuple[int, ...]) -> None:
         """Take in that this commit is the last one in the store, and report it."""
-        self._number, self._committed, self._last_commit = made.number, made.digest, ref
+        self._number, self._committed, self._last_commit = commit.number, commit.digest, ref
         self._commit = None
-        checkpoint = Checkpoint(ref, made.number, made.incarnation, made.inputs, (), made.inputs)
+        checkpoint = Checkpoint(
+            ref, commit.number, commit.incarnation, commit.inputs, (), commit.inputs
+        )
         self._note_checkpoint(ref, checkpoint, marker)
 
     @property

@@ -1,4 +1,4 @@
-"""The check of a whole store: all that its objects refer to must be there as it was written.
+"""Checks a whole store: every object that others refer to must be there, unchanged.
 
 What is checked
 1. The job's record, the hint and the manager's last record.
@@ -120,26 +120,28 @@ def _check_status(body: bytes) -> None:
 
 def _check_named(check: _StoreCheck, ledger: Ledger) -> None:
     for checkpoints in ledger.checkpoints.values():
-        for made in checkpoints:
-            if not made.key.startswith("commits/"):
-                check.check(made.key, partial(_check_snapshot, check.store, made))
+        for checkpoint in checkpoints:
+            if not checkpoint.key.startswith("commits/"):
+                check.check(checkpoint.key, partial(_check_snapshot, check.store, checkpoint))
     for segments in ledger.segments.values():
         for segment in segments:
             check.check(segment.key, partial(segment.decode, check.store.get(segment.key)))
 
 
-def _check_snapshot(store: SizedStore, made: Checkpoint) -> None:
-    snapshot = decode_snapshot(made.key, made.ref.read(store))
-    if (snapshot.inputs, snapshot.outputs) != (made.inputs, made.outputs):
-        raise SnapshotCorrupt(f"{made.key} is a snapshot at other positions than it should be")
+def _check_snapshot(store: SizedStore, checkpoint: Checkpoint) -> None:
+    snapshot = decode_snapshot(checkpoint.key, checkpoint.ref.read(store))
+    if (snapshot.inputs, snapshot.outputs) != (checkpoint.inputs, checkpoint.outputs):
+        raise SnapshotCorrupt(
+            f"{checkpoint.key} is a snapshot at other positions than it should be"
+        )
 
 
 def _check_output(check: _StoreCheck, ledger: Ledger, number: int) -> None:
     """Check all commits and parts of an output. One that is lost does not hide the others, since
     every commit vouches for the one before it."""
     sink = vertex_name("sink", number)
-    known = ledger.checkpoints.get(sink, ())
-    last = known[-1].ref if known else None
+    recorded = ledger.checkpoints.get(sink, ())
+    last = recorded[-1].ref if recorded else None
     try:
         links = read_chain(check.store, sink, last)
     except SnapshotCorrupt:
@@ -160,8 +162,8 @@ def _check_loose(check: _StoreCheck, sink: str, last: ObjectRef | None) -> None:
         for named in (commit.before, commit.part):
             if named is not None:
                 referred[named.key] = named
-    known = {number_of(key) for key in referred if key.startswith("commits/")}
-    for number in sorted(set(range(max(known, default=-1))) - known):
+    numbers = {number_of(key) for key in referred if key.startswith("commits/")}
+    for number in sorted(set(range(max(numbers, default=-1))) - numbers):
         key = commit_key(sink, number)
         check.damage.append(Damage(key, f"{key} is not in the store or not whole"))
     for key, ref in sorted(referred.items()):

@@ -50,7 +50,8 @@ def kept_objects(store: SizedStore) -> list[Kept]:
     for key, size in sizes:
         groups.setdefault(_group(key, ledger), []).append(size)
     return [
-        Kept(kind, of, len(found), sum(found), why) for (kind, of, why), found in groups.items()
+        Kept(kind, of, len(sizes_of), sum(sizes_of), why)
+        for (kind, of, why), sizes_of in groups.items()
     ]
 
 

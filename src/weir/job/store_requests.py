@@ -37,9 +37,9 @@ class Requests(Generic[_Owner]):
     """Keeps the requests of a host that wait for an answer. The host takes from `ready` what is to
     be sent to the store now."""
 
-    def __init__(self, wanted: Callable[[_Owner], bool]) -> None:
-        """`wanted` says whether an owner is still there."""
-        self._wanted = wanted
+    def __init__(self, is_present: Callable[[_Owner], bool]) -> None:
+        """`is_present` says whether an owner is still there."""
+        self._is_present = is_present
         self._lines: dict[Line, deque[_OwnedCommand[_Owner]]] = {}
         """The requests in turn; the first of each line is under way."""
         self._again: list[tuple[float, Line]] = []
@@ -66,7 +66,7 @@ class Requests(Generic[_Owner]):
         self._again = [(at, waiting) for at, waiting in self._again if waiting != (kind, key)]
         owner = line.popleft().owner
         self._next((kind, key))
-        return owner if self._wanted(owner) else None
+        return owner if self._is_present(owner) else None
 
     def failed(self, kind: type[Put] | type[Get], key: str, now: float) -> bool:
         """Take in that a request failed; say whether it will be repeated."""
@@ -86,7 +86,7 @@ class Requests(Generic[_Owner]):
     def _next(self, key: Line) -> None:
         """Send the first request of a line whose owner is still there."""
         line = self._lines[key]
-        while line and not self._wanted(line[0].owner):
+        while line and not self._is_present(line[0].owner):
             line.popleft()
         if line:
             self.ready.append(line[0].command)

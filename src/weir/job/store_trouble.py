@@ -1,4 +1,4 @@
-"""Who of a job's processes cannot use the store, since when, and what follows from it.
+"""Tracks which of a job's processes cannot use the store, since when, and what follows.
 
 Rules
 1. A process is in trouble from the first request that failed until one succeeds. What it asked for
@@ -31,7 +31,7 @@ class _Trouble:
     heard: float
     why: str
     lasts: bool
-    told: bool = False
+    is_told: bool = False
 
     @property
     def seconds(self) -> float:
@@ -51,16 +51,16 @@ class StoreTrouble:
 
     def hear(self, who: str, why: str, lasts: bool, now: float) -> None:
         """Take in what keeps a process from using the store; empty: nothing does."""
-        known = self._troubles.get(who)
+        trouble = self._troubles.get(who)
         if not why:
-            if known is not None and known.told:
-                seconds = now - known.since
+            if trouble is not None and trouble.is_told:
+                seconds = now - trouble.since
                 self._ended.append(f"{_named(who)} can use the store again, after {seconds:.1f} s")
             self._troubles.pop(who, None)
-        elif known is None:
+        elif trouble is None:
             self._troubles[who] = _Trouble(now, now, why, lasts)
         else:
-            known.heard, known.why, known.lasts = now, why, lasts
+            trouble.heard, trouble.why, trouble.lasts = now, why, lasts
 
     def record_written(self, now: float) -> None:
         self._recorded_at = now
@@ -74,8 +74,8 @@ class StoreTrouble:
         """Say what the story does not know yet (rule 2)."""
         lines, self._ended = self._ended, []
         for who, trouble in self._troubles.items():
-            if not trouble.told and now - trouble.since >= TELL_AFTER:
-                trouble.told = True
+            if not trouble.is_told and now - trouble.since >= TELL_AFTER:
+                trouble.is_told = True
                 lines.append(f"{_named(who)} cannot use the store: {trouble.why}")
         return lines
 
@@ -84,10 +84,10 @@ class StoreTrouble:
         troubled = [who for who in self._troubles if who != MANAGER]
         if MANAGER in self._troubles or len(troubled) >= hosts:
             return {}
-        found = {who: self._troubles[who] for who in troubled}
+        trouble_of = {who: self._troubles[who] for who in troubled}
         return {
             who: f"it cannot use the store, and others can: {trouble.why}"
-            for who, trouble in found.items()
+            for who, trouble in trouble_of.items()
             if trouble.seconds > limit and self._recorded_at > trouble.since + limit / 2
         }
 

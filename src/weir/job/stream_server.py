@@ -1,4 +1,4 @@
-"""How a host serves its streams to other hosts: a subscriber gets entries while it has credit.
+"""Serves a host's streams to other hosts: a subscriber gets entries while it has credit.
 
 Rules
 1. If a stream is not on this host, or the rows that a subscriber asks for are collected, the host
@@ -43,9 +43,9 @@ class Subscribers:
 
     def remove(self, subscription: str) -> None:
         """Forget a subscriber, which reads no longer."""
-        found = self._subscriptions.pop(subscription, None)
-        if found is not None and found.stream in self._streams:
-            self._streams[found.stream].unregister(subscription)
+        removed = self._subscriptions.pop(subscription, None)
+        if removed is not None and removed.stream in self._streams:
+            self._streams[removed.stream].unregister(subscription)
 
     def taken(self, subscription: str, size: int) -> None:
         """Take in that so many bytes were sent to a subscriber."""
@@ -54,7 +54,7 @@ class Subscribers:
 
     def end(self, stream: str) -> list[HostCommand]:
         """End the subscriptions of a stream that is no longer on this host."""
-        ended = [key for key, found in self._subscriptions.items() if found.stream == stream]
+        ended = [key for key, served in self._subscriptions.items() if served.stream == stream]
         for key in ended:
             del self._subscriptions[key]
         return [EndSubscription(key) for key in ended]

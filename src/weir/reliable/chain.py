@@ -80,24 +80,24 @@ class Chain:
         return first.waiting(cti) if first is not None else np.empty(0, dtype=np.int64)
 
     def push(self, stream: int, rows: Batch, cti: int) -> None:
-        given, since = rows, 0
+        traced, since = rows, 0
         for index, step in enumerate(self._steps):
             try:
                 out = step.advance(stream if index == 0 else 0, rows, cti)
             except EventFailed as error:
-                self._trace(error, index, given, since)
+                self._trace(error, index, traced, since)
                 raise
             if out is None:
                 return
             rows, cti = out
             if isinstance(step, _Stateful):
-                given, since = rows, index + 1
+                traced, since = rows, index + 1
                 rows = step.asked(rows)
         if len(rows):
             self._out.append(rows)
         self._cti = max(self._cti, cti)
 
-    def _trace(self, error: EventFailed, index: int, given: Batch, since: int) -> None:
+    def _trace(self, error: EventFailed, index: int, traced: Batch, since: int) -> None:
         """Say of which row of a source an error of a step is; `given` are the rows, with all of
         their origins, that the step `since` got."""
         row = error.row
@@ -108,8 +108,8 @@ class Chain:
         if not origin and len(between) == index - since:
             # Nobody asked for origins, but the source gave them, or a scan kept them.
             for step in between:
-                given = step.transformed(given)
-            origin = tuple(int(column[row.index]) for column in given.origin)
+                traced = step.transformed(traced)
+            origin = tuple(int(column[row.index]) for column in traced.origin)
         error.input_row = input_row(_read_by(operator)[row.port], origin)
 
     def claim(self, stream: int, cti: int) -> None:

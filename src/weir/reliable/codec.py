@@ -74,10 +74,10 @@ def decode_entries(key: str, data: bytes) -> tuple[Entry, ...]:
     with _naming(key):
         numbers = _numbers_decoder.decode(header)
         with pa.ipc.open_stream(streams) as records:
-            found = [(record, *n) for record, n in zip(records, numbers, strict=True)]
-        for record, _, _ in found:
+            numbered = [(record, *n) for record, n in zip(records, numbers, strict=True)]
+        for record, _, _ in numbered:
             check_intact(record)
-        return tuple(entry_of(*each) for each in found)
+        return tuple(entry_of(*each) for each in numbered)
 
 
 def encode_snapshot(key: str, snapshot: Snapshot) -> Body:

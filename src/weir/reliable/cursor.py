@@ -45,13 +45,13 @@ class Cursor:
         """Is shown every entry right before it is handed on; the simulator's witness."""
         self._queue: deque[Entry] = deque()
         """The entries that have arrived, in order of number."""
-        self._wanted = 0
+        self._next_number = 0
         self._near: LogStream | None = None
 
     @property
     def wanted(self) -> int:
         """The number of the next row to arrive."""
-        return self._wanted
+        return self._next_number
 
     @property
     def near(self) -> LogStream | None:
@@ -81,42 +81,42 @@ class Cursor:
     def reconnect(self) -> int:
         """Begin a new connection and return its number; only what comes over it counts now."""
         self.connection = next(_numbers)
-        self._wanted = self._queue[-1].end if self._queue else self.position
+        self._next_number = self._queue[-1].end if self._queue else self.position
         return self.connection
 
     def _reset(self) -> None:
         self._queue.clear()
         self.queued_bytes = 0
         self.connection = next(_numbers)
-        self._wanted = self.position
+        self._next_number = self.position
 
     def arrive(self, entry: Entry) -> bool:
         """Take an entry from the present connection; False when rows before it are missing."""
-        if entry.seq > self._wanted:
+        if entry.seq > self._next_number:
             return False
-        skip = min(self._wanted - entry.seq, len(entry.rows))
+        skip = min(self._next_number - entry.seq, len(entry.rows))
         rows = entry.rows.slice(skip, len(entry.rows)) if skip else entry.rows
-        self._queue.append(Entry(self._wanted, rows, entry.cti))
-        self._wanted += len(rows)
+        self._queue.append(Entry(self._next_number, rows, entry.cti))
+        self._next_number += len(rows)
         self.queued_bytes += batch_bytes(rows)
         return True
 
     def read_next(self, reader: Hashable) -> Entry | None:
         """Hand on what waits, as one entry; None when nothing does."""
-        found: list[Entry] = []
+        entries: list[Entry] = []
         count = 0
         while count < STEP_ROWS and (entry := self._take()) is not None:
-            found.append(entry)
+            entries.append(entry)
             count += len(entry.rows)
-        if not found:
+        if not entries:
             return None
-        self.cti = max(self.cti, *(e.cti for e in found))
-        filled = [e.rows for e in found if len(e.rows)] or [found[-1].rows]
+        self.cti = max(self.cti, *(e.cti for e in entries))
+        filled = [e.rows for e in entries if len(e.rows)] or [entries[-1].rows]
         rows = filled[0] if len(filled) == 1 else concat_batches(filled)
-        entry = Entry(found[0].seq, rows, self.cti)
+        entry = Entry(entries[0].seq, rows, self.cti)
         if self.on_read is not None:
             self.on_read(self, entry)
-        self.position = found[-1].end
+        self.position = entries[-1].end
         return entry
 
     def _take(self) -> Entry | None:

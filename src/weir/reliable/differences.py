@@ -1,4 +1,4 @@
-"""How every stream and every runner reports that other rows were written under the same numbers."""
+"""Reports rows that differ from those written before under the same numbers."""
 
 from __future__ import annotations
 
@@ -73,11 +73,13 @@ def other_rows(
 
 
 def violation(
-    found: RowDifference, by: WrittenBy, *, when: str = "written again"
+    difference: RowDifference, by: WrittenBy, *, when: str = "written again"
 ) -> DeterminismViolation:
     """Make the error that names the vertex, its operators and the first row that differs."""
-    before = found.before or "another row"
-    return _violation(found.stream, by, f"row {found.row} was {before}, {when} it is {found.now}")
+    before = difference.before or "another row"
+    return _violation(
+        difference.stream, by, f"row {difference.row} was {before}, {when} it is {difference.now}"
+    )
 
 
 def violation_among(stream: str, first: int, end: int, by: WrittenBy) -> DeterminismViolation:

@@ -196,13 +196,13 @@ class LogStream:
         """Append the rows of an entry that are new, and its claim; drop rows written again."""
         if entry.seq > self._written:
             raise RunError(f"stream {self.name}: row {entry.seq} written before {self._written}")
-        known = min(self._end - entry.seq, len(entry.rows))
-        if known > 0 and self._check and entry.end > self._written:
+        repeated = min(self._end - entry.seq, len(entry.rows))
+        if repeated > 0 and self._check and entry.end > self._written:
             self._compare(entry)
         self._written = max(self._written, entry.end)
         if self.doubt is not None:
             return  # what its writer makes now is made of what is wrong
-        rows = entry.rows.slice(known, len(entry.rows)) if known > 0 else entry.rows
+        rows = entry.rows.slice(repeated, len(entry.rows)) if repeated > 0 else entry.rows
         if not len(rows) and entry.cti <= self._cti:
             return
         self._cti = max(self._cti, entry.cti)
@@ -247,18 +247,18 @@ class LogStream:
         none, or while another segment is being written."""
         if self.flushing is not None:
             return None
-        durable, found, size = self.durable, [], 0
+        durable, entries, size = self.durable, [], 0
         at = max(bisect_right(self._seqs, durable) - 1, 0)
         for entry, bytes_ in zip(self._entries[at:], self._sizes[at:], strict=True):
             if entry.end <= durable or not len(entry.rows):
                 continue
             skip = max(durable - entry.seq, 0)
             rows = entry.rows.slice(skip, len(entry.rows)) if skip else entry.rows
-            found.append(Entry(entry.seq + skip, rows, entry.cti))
+            entries.append(Entry(entry.seq + skip, rows, entry.cti))
             size += bytes_
             if size >= limit:
                 break
-        return tuple(found) or None
+        return tuple(entries) or None
 
     def flushed(self, segment: Segment) -> None:
         """Take in that the segment under way is in the store."""
@@ -331,14 +331,14 @@ class LogStream:
         are in a segment that must be loaded first."""
         seq, cti = self._readers[reader]
         if seq < (self._entries[0].seq if self._entries else self._end):
-            found = self._from_segment(seq)
+            entry = self._from_segment(seq)
         else:
-            found = self._from_memory(seq, cti)
-        if found is not None and self._synchronous and found.end > self.durable:
-            found = None
-        if found is not None:
-            self._readers[reader] = (found.end, found.cti)
-        return found
+            entry = self._from_memory(seq, cti)
+        if entry is not None and self._synchronous and entry.end > self.durable:
+            entry = None
+        if entry is not None:
+            self._readers[reader] = (entry.end, entry.cti)
+        return entry
 
     def _from_memory(self, seq: int, cti: int) -> Entry | None:
         at = max(bisect_right(self._seqs, seq) - 1, 0)
@@ -367,8 +367,8 @@ class LogStream:
             before, now = (
                 concat_batches(rows) for rows in ([e.rows for e in entries], repeated.rows)
             )
-            found = other_rows(self.name, repeated.segment.first, before, now, self._written_by)
-            self.doubt = found or self.doubt
+            violation = other_rows(self.name, repeated.segment.first, before, now, self._written_by)
+            self.doubt = violation or self.doubt
         self._loaded[key] = entries
         while len(self._loaded) > max(4, 2 * len(self._readers)):
             del self._loaded[next(iter(self._loaded))]

@@ -1,4 +1,4 @@
-"""How objects of a store are sealed and referred to, so that none is lost or changed unnoticed.
+"""Seals and references for objects of a store: a lost or changed object is always noticed.
 
 Rules
 1. An object begins with its seal: 16 bytes of SHA-256 over its own name and all that follows. So

@@ -1,4 +1,4 @@
-"""A vertex that can be rebuilt from its input: a mark is enough of a snapshot for it.
+"""A vertex that can rebuild its state from its input, so a mark is enough of a snapshot.
 
 Rules (StreamScope §4.4; what a stage's state depends on is in `plan/horizon.py`)
 1. A mark says where the vertex stands: positions of its inputs and outputs, the CTIs it has, and
@@ -135,9 +135,9 @@ class ReplayVertex(Vertex):
     def snapshot(self) -> Snapshot:
         assert self._rehearsal is None, f"{self.name} has not caught up"
         edge = self._edge()
-        known = [s.position_before(edge) for s in self._starts]
-        needs = [position for position in known if position is not None]
-        if not self._marks or len(needs) < len(known):
+        positions = [s.position_before(edge) for s in self._starts]
+        needs = [position for position in positions if position is not None]
+        if not self._marks or len(needs) < len(positions):
             return self._whole()
         inputs = {"needs": pa.array(needs, pa.int64()), "cti": pa.array(self._ctis, pa.int64())}
         steps = [edge, self._cti, *self._chain.stands_at()]
@@ -207,10 +207,10 @@ class ReplayVertex(Vertex):
             super()._take(input, entry)
             return
         goal = rehearsal.inputs[input]
-        known = min(goal - entry.seq, len(entry.rows))
-        self._repeat(input, Entry(entry.seq, entry.rows.slice(0, known), entry.cti), rehearsal)
+        repeated = min(goal - entry.seq, len(entry.rows))
+        self._repeat(input, Entry(entry.seq, entry.rows.slice(0, repeated), entry.cti), rehearsal)
         if entry.end >= goal:  # with the claim after the mark, if there is no row
-            rest = entry.rows.slice(known, len(entry.rows))
+            rest = entry.rows.slice(repeated, len(entry.rows))
             rehearsal.ahead[input] = Entry(goal, rest, entry.cti)
         self._end_rehearsal()
 

@@ -1,4 +1,4 @@
-"""How vertices are recovered (StreamScope §4.4): each strategy is one object that others ask.
+"""The recovery strategies of vertices (StreamScope §4.4), one object each.
 
     checkpoint   whole snapshots go to the store every so many seconds
     replay       marks go there instead, and the state is rebuilt from input (`replay.py`)

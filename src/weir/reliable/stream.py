@@ -104,10 +104,10 @@ class MemoryStream:
         """Append the rows of an entry that are new, and its claim; drop rows written again."""
         if entry.seq > self._end:
             raise RunError(f"stream {self.name}: row {entry.seq} written before row {self._end}")
-        known = min(self._end - entry.seq, len(entry.rows))
-        if known and self._check:
-            self._compare(entry, known)
-        rows = entry.rows.slice(known, len(entry.rows)) if known else entry.rows
+        repeated = min(self._end - entry.seq, len(entry.rows))
+        if repeated and self._check:
+            self._compare(entry, repeated)
+        rows = entry.rows.slice(repeated, len(entry.rows)) if repeated else entry.rows
         if not len(rows) and entry.cti <= self._cti:
             return
         if self._check:
@@ -125,17 +125,17 @@ class MemoryStream:
         """Call `tell` whenever there is something new to read."""
         self._watchers.append(tell)
 
-    def _compare(self, entry: Entry, known: int) -> None:
+    def _compare(self, entry: Entry, repeated: int) -> None:
         """Raise an error if rows that are written again differ from those that are still held."""
         for kept in self._entries:
-            start, stop = max(kept.seq, entry.seq), min(kept.end, entry.seq + known)
+            start, stop = max(kept.seq, entry.seq), min(kept.end, entry.seq + repeated)
             if start >= stop:
                 continue
             before = kept.rows.slice(start - kept.seq, stop - kept.seq)
             now = entry.rows.slice(start - entry.seq, stop - entry.seq)
-            found = other_rows(self.name, start, before, now, self._written_by)
-            if found is not None:
-                raise found
+            violation = other_rows(self.name, start, before, now, self._written_by)
+            if violation is not None:
+                raise violation
 
     def register(self, reader: Hashable, seq: int) -> None:
         if seq < self._collected:

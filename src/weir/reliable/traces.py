@@ -44,14 +44,14 @@ class Traces:
     def of(self, stream: str, columns: Sequence[str]) -> Trace:
         """Make the trace of a stream whose rows have these columns."""
         path = os.path.join(self.folder, stream)
-        made = ComparedTrace(stream, path, columns) if self._compare else KeptTrace(path)
-        self._traces.append(made)
-        return made
+        trace = ComparedTrace(stream, path, columns) if self._compare else KeptTrace(path)
+        self._traces.append(trace)
+        return trace
 
     def close(self) -> list[RowDifference]:
         """End all traces; return how the streams differ from those of the first run."""
-        found = [trace.close() for trace in self._traces]
-        return [difference for difference in found if difference is not None]
+        differences = [trace.close() for trace in self._traces]
+        return [difference for difference in differences if difference is not None]
 
 
 class KeptTrace:
@@ -85,30 +85,30 @@ class ComparedTrace:
         # A stream that no vertex of the first run wrote to has no file.
         self._kept = os.path.getsize(path) // _ROW_BYTES if os.path.exists(path) else 0
         self._count = 0
-        self._found: RowDifference | None = None
+        self._difference: RowDifference | None = None
 
     def add(self, rows: Batch) -> None:
-        if self._found is not None or not len(rows):
+        if self._difference is not None or not len(rows):
             return
         first, self._count = self._count, self._count + len(rows)
-        known = min(self._count, self._kept) - first
-        if known > 0:
-            was = np.fromfile(self._path, _WORD, 2 * known, offset=first * _ROW_BYTES)
-            others = np.flatnonzero((_words(rows.slice(0, known)) != was.reshape(-1, 2)).any(1))
+        common = min(self._count, self._kept) - first
+        if common > 0:
+            was = np.fromfile(self._path, _WORD, 2 * common, offset=first * _ROW_BYTES)
+            others = np.flatnonzero((_words(rows.slice(0, common)) != was.reshape(-1, 2)).any(1))
             if len(others):
                 self._differs(first + int(others[0]), "", rows, int(others[0]))
                 return
-        if known < len(rows):
-            self._differs(first + known, NO_ROW, rows, known)
+        if common < len(rows):
+            self._differs(first + common, NO_ROW, rows, common)
 
     def _differs(self, row: int, before: str, rows: Batch, index: int) -> None:
         now = shown_row(rows, index, self._columns)
-        self._found = RowDifference(self._stream, row, before, now)
+        self._difference = RowDifference(self._stream, row, before, now)
 
     def close(self) -> RowDifference | None:
-        if self._found is None and self._count < self._kept:
+        if self._difference is None and self._count < self._kept:
             return RowDifference(self._stream, self._count, "", NO_ROW)
-        return self._found
+        return self._difference
 
 
 def _words(rows: Batch) -> npt.NDArray[np.uint64]:

@@ -142,8 +142,8 @@ class Vertex:
         these are not the last that were read of the input."""
         end = self._read[input]
         if self.pieces:
-            known = range(end - len(rows), end) if numbers is None else numbers
-            self._push_pieces(input, rows, known)
+            row_numbers = range(end - len(rows), end) if numbers is None else numbers
+            self._push_pieces(input, rows, row_numbers)
             self._claim_pieces(input, end, cti, partial(self._chain.claim, input))
             return
         first = int(numbers[0]) if numbers is not None and len(numbers) else end - len(rows)

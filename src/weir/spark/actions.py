@@ -1,4 +1,4 @@
-"""Runs a Spark action that can be ended before its time.
+"""Runs a Spark action that can be cancelled.
 
 The action runs in a thread of its own. So Ctrl-C, or the news that a task has failed for good,
 finds the calling thread between two looks and never inside a call to Spark: such a call cannot be

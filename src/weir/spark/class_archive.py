@@ -1,5 +1,4 @@
-"""Keeps Spark's classes in a file, as a JVM has them once they are loaded: it then starts in half
-the time.
+"""Keeps an archive of Spark's loaded classes, with which its JVM starts in half the time.
 
     python -m weir.spark.class_archive
 
@@ -81,14 +80,14 @@ def make_archive() -> Path:
         raise RunError("no Java with a file `release` in its folder was found: set JAVA_HOME")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        made = Path(folder, "archive")
+        archive = Path(folder, "archive")
         # The JVM writes it when it ends. It has our pipes until then, so that is waited for.
         done = subprocess.run(
-            [sys.executable, "-c", _FILL, made], capture_output=True, text=True, check=False
+            [sys.executable, "-c", _FILL, archive], capture_output=True, text=True, check=False
         )
-        if not made.is_file():
+        if not archive.is_file():
             raise RunError(f"Java made no archive: {done.stderr.strip() or done.stdout.strip()}")
-        made.replace(path)
+        archive.replace(path)
     return path
 
 

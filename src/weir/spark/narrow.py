@@ -1,5 +1,7 @@
-"""Narrows whole numbers for the wire: each becomes its distance from the smallest of its column or,
-where they only grow (starts mostly do), from the one before it.
+"""Narrows columns of whole numbers for the wire.
+
+Each number becomes its distance from the smallest of its column or, where they only grow (starts
+mostly do), from the one before it.
 
 Spark copies a block some ten times between two tasks, and compresses it, so bytes cost more
 there than anywhere. Keys, counts and times have eight bytes, but those of one block mostly lie
@@ -35,28 +37,28 @@ def narrowed(column: pa.Array, name: str) -> tuple[pa.Array, pa.Field]:
     span = int(numbers.max()) - base
     if span.bit_length() > storage.bit_width // 2:
         return column, pa.field(name, column.type)
-    known = {_BASE: str(base), _TYPE: str(column.type)}
+    metadata = {_BASE: str(base), _TYPE: str(column.type)}
     steps = _steps(numbers, span) if span >> 8 else None
     if steps is not None:
-        stored, known[_STEPS] = pa.array(steps), ""
+        stored, metadata[_STEPS] = pa.array(steps), ""
     elif span == 0:
         stored = pa.nulls(len(column))
     else:
         stored = pa.array(_distances(numbers, base, span))
-    return stored, pa.field(name, stored.type, metadata=known)
+    return stored, pa.field(name, stored.type, metadata=metadata)
 
 
 def widened(stored: pa.Array, field: pa.Field) -> pa.Array:
     """Return the column that was narrowed to this one."""
-    known = field.metadata
-    if known is None:
+    metadata = field.metadata
+    if metadata is None:
         return stored
-    dtype = _NAMES[known[_TYPE].decode()]
+    dtype = _NAMES[metadata[_TYPE].decode()]
     storage = _STORAGE[dtype].to_pandas_dtype()
-    base = storage(int(known[_BASE]))
+    base = storage(int(metadata[_BASE]))
     if pa.types.is_null(stored.type):
         numbers = np.full(len(stored), base)
-    elif _STEPS in known:
+    elif _STEPS in metadata:
         numbers = np.cumsum(stored.to_numpy(), dtype=storage)
         numbers += base
     else:

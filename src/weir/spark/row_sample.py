@@ -1,4 +1,4 @@
-"""Decides by a look at the first rows whether to aggregate before rows travel.
+"""Samples the first rows to decide whether to aggregate before rows travel.
 
 The values do not depend on it, only the cost: where many rows of a window share a key, adding
 them up in the source's task leaves little to shuffle; where few do, it is work done twice.
@@ -72,14 +72,14 @@ def repeating(answers: Iterable[bool]) -> Pays:
 
 def _first_rows(node: Aggregate, source: Source, partition: SourcePartition) -> Batch:
     """Return what the first rows of the partition become on their way to the aggregate."""
-    found: list[Batch] = []
+    batches: list[Batch] = []
     program = Program((source,), (), (Output("Sample", node.input, ""),))
     run = LocalRun(
-        program, {source.name: [partition]}, [lambda _, rows: found.append(rows)],
+        program, {source.name: [partition]}, [lambda _, rows: batches.append(rows)],
         cut=SAMPLE_ROWS, optimise=False,
     )  # fmt: skip
     try:
         run.step()
     except WeirError:
         return empty_batch(())  # a wrong row: the run itself will tell
-    return concat_batches(found) if found else empty_batch(())
+    return concat_batches(batches) if batches else empty_batch(())

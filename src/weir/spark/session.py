@@ -1,4 +1,4 @@
-"""Makes or takes the SparkSession, for all of Weir.
+"""Takes the active SparkSession or makes one, for all of Weir.
 
 Rules
 1. An active session (a notebook's, spark-submit's) is taken as it is.
@@ -109,13 +109,13 @@ def session(
     if active is not None:
         yield active
         return
-    made: SparkSession | None = None
+    own: SparkSession | None = None
     logging.getLogger().addFilter(_is_no_interrupt)
     logging.getLogger("py4j.clientserver").addFilter(_is_no_farewell)
     try:
         with signals_wait():
-            made = make_session(master, settings)
-        yield made
+            own = make_session(master, settings)
+        yield own
     except (Py4JError, OSError) as error:
         if jvm_is_gone():
             raise RunError(JVM_GONE) from error
@@ -123,9 +123,9 @@ def session(
             raise RunError(f"Spark failed: {first_lines(error)}") from error
         raise
     finally:
-        if made is not None:
+        if own is not None:
             with signals_wait():
-                _stop(made)
+                _stop(own)
         logging.getLogger().removeFilter(_is_no_interrupt)
 
 
@@ -225,13 +225,13 @@ def _start_context(settings: Mapping[str, str]) -> None:
         SparkContext.getOrCreate(conf)
 
 
-def _own_settings(url: str, given: Mapping[str, str]) -> dict[str, str]:
+def _own_settings(url: str, asked: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a session that starts its own Spark, besides those given, and set up
     the environment for it."""
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
-    os.environ["PYSPARK_PYTHON"] = _workers_python(url, given)
+    os.environ["PYSPARK_PYTHON"] = _workers_python(url, asked)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = _SETTINGS | ARROW_BATCHES
     archive = archive_option()
@@ -243,11 +243,11 @@ def _own_settings(url: str, given: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def _workers_python(url: str, given: Mapping[str, str]) -> str:
+def _workers_python(url: str, asked: Mapping[str, str]) -> str:
     """Choose the Python of workers; see rule 2."""
     if url.startswith("local"):
         return sys.executable
-    said = given.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+    said = asked.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
     return said or sys.executable
 
 

@@ -30,11 +30,11 @@ def signals_wait() -> Iterator[None]:
     if not _in_main_thread() or not before:
         yield
         return
-    came: list[int] = []
+    numbers: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        if len(came) > 1:
+        numbers.append(number)
+        if len(numbers) > 1:
             _end(number, before.get(signal.Signals(number)))
 
     for number in before:
@@ -45,8 +45,8 @@ def signals_wait() -> Iterator[None]:
         for number, handler in before.items():
             if signal.getsignal(number) is note:  # Spark may have put its own there
                 signal.signal(number, handler)
-    if came:
-        _end(came[0], before.get(signal.Signals(came[0])))
+    if numbers:
+        _end(numbers[0], before.get(signal.Signals(numbers[0])))
 
 
 @contextmanager
@@ -74,19 +74,19 @@ def signals_ask() -> Iterator[Callable[[], int]]:
         _handle(note)  # libraries may have put their own there meanwhile
         yield lambda: noted[0] if noted else 0
         return
-    came: list[int] = []
+    numbers: list[int] = []
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
     def ask(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        if len(came) > 1:
-            known = before[signal.Signals(number)]
-            _end(number, known if callable(known) else None)
+        numbers.append(number)
+        if len(numbers) > 1:
+            handler = before[signal.Signals(number)]
+            _end(number, handler if callable(handler) else None)
 
     _handle(ask)
-    _asking = came, ask
+    _asking = numbers, ask
     try:
-        yield lambda: came[0] if came else 0
+        yield lambda: numbers[0] if numbers else 0
     finally:
         _asking = None
         for number, handler in before.items():

@@ -60,9 +60,9 @@ def weir_type(dtype: t.DataType, column: str) -> pa.DataType:
         case _ if type(dtype) in _OURS:
             return _OURS[type(dtype)]
         case _:
-            found = dtype.simpleString()
+            name = dtype.simpleString()
             hint = "select it away or cast it"
-            raise PlanError(f"column `{column}` of the DataFrame is {found}", hint=hint)
+            raise PlanError(f"column `{column}` of the DataFrame is {name}", hint=hint)
 
 
 def spark_type(dtype: pa.DataType) -> t.DataType:

@@ -1,4 +1,4 @@
-"""Sets Spark's Python workers up for Weir, for the tasks of every runner."""
+"""Sets up Spark's Python workers for the tasks of every runner."""
 
 from __future__ import annotations
 

@@ -82,12 +82,12 @@ class AddressSettings:
 def address_settings(program: Program, setting: Callable[[str, str], str]) -> AddressSettings:
     """Read the addresses that a program sets, or else Spark's configuration."""
     said = dict(program.settings)
-    found: dict[str, object] = {}
+    addresses: dict[str, object] = {}
     for name, read in ADDRESSES.items():
         text = str(said.get(name) or setting(f"spark.weir.{name}", ""))
         if text:
-            found[name] = read(text)
-    return AddressSettings(**found)  # type: ignore[arg-type]  # `ADDRESSES` has a reader for each
+            addresses[name] = read(text)
+    return AddressSettings(**addresses)  # type: ignore[arg-type]  # `ADDRESSES` has a reader for each
 
 
 @contextmanager
@@ -135,8 +135,8 @@ def own_address(towards: str) -> str:
     parts = urlsplit(towards)
     host, port = parts.hostname or "", parts.port or _DISCARD
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-        family, kind, protocol, _, address = found[0]
+        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+        family, kind, protocol, _, address = resolved[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.connect(address)
             return str(probe.getsockname()[0])
@@ -148,13 +148,13 @@ def own_address(towards: str) -> str:
 
 def _address_in(network: str) -> str:
     """Find the address that this machine has in a network; an address means itself."""
-    wanted = ipaddress.ip_network(network, strict=False)
-    if wanted.num_addresses == 1:
-        return str(wanted.network_address)
-    found = own_address(f"//{bracketed(str(wanted[1]))}")
-    if ipaddress.ip_address(found) not in wanted:
+    asked = ipaddress.ip_network(network, strict=False)
+    if asked.num_addresses == 1:
+        return str(asked.network_address)
+    address = own_address(f"//{bracketed(str(asked[1]))}")
+    if ipaddress.ip_address(address) not in asked:
         raise RunError(f"{socket.gethostname()} has no address in {network}, which host_address is")
-    return found
+    return address
 
 
 def free_port(at: Endpoint) -> int:
@@ -162,8 +162,8 @@ def free_port(at: Endpoint) -> int:
     error: OSError | None = None
     for port in at.candidates():
         try:
-            found = socket.getaddrinfo(at.bind, port, type=socket.SOCK_STREAM)
-            family, kind, protocol, _, address = found[0]
+            resolved = socket.getaddrinfo(at.bind, port, type=socket.SOCK_STREAM)
+            family, kind, protocol, _, address = resolved[0]
             with socket.socket(family, kind, protocol) as probe:
                 probe.bind(address)
         except OSError as failed:

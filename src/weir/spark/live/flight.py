@@ -74,11 +74,11 @@ class _SecretCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
     def __init__(self, token: str) -> None:
         super().__init__()
-        self._wanted = f"Bearer {token}".encode()
+        self._expected = f"Bearer {token}".encode()
 
     def start_call(self, info: object, headers: dict[str, list[str]]) -> None:
-        given = next(iter(headers.get(_HEADER, [])), "")
-        if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._wanted):
+        header = next(iter(headers.get(_HEADER, [])), "")
+        if not hmac.compare_digest(header.encode("utf-8", "surrogateescape"), self._expected):
             raise flight.FlightUnauthenticatedError("the job's secret is missing or wrong")
 
 
@@ -157,7 +157,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         ending.join(END_WITHIN)
         if ending.is_alive():
             for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
-                if (found := finalizer.peek()) is not None and found[0] is self:
+                if (finalized := finalizer.peek()) is not None and finalized[0] is self:
                     finalizer.atexit = False  # else Arrow waits again when the process leaves
 
     def do_action(self, context: object, action: flight.Action) -> list[bytes]:
@@ -181,10 +181,10 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         if self._subscribe is None or self._unsubscribe is None:
             raise flight.FlightServerError("no streams here")
         try:
-            wanted = read_wanted(descriptor.command)
+            request = read_wanted(descriptor.command)
         except RunError as error:
             raise flight.FlightServerError(str(error)) from None
-        subscription = self._subscribe(wanted)
+        subscription = self._subscribe(request)
         began = False
         try:
             for entry in subscription:
@@ -241,11 +241,11 @@ class Client:
         results = self._client.do_action(flight.Action(name, body), timed)
         return bytes(next(iter(results)).body.to_pybytes())
 
-    def entries(self, wanted: Wanted, types: Sequence[pa.DataType]) -> Iterator[Entry | None]:
+    def entries(self, request: Wanted, types: Sequence[pa.DataType]) -> Iterator[Entry | None]:
         """Give the entries of a stream, with columns of these types, as they come; None for a sign
         of life. This ends when the server ends the stream, raises one of `ChannelErrors` when the
         channel breaks or `cancel` is called, and RunError when something comes that is no entry."""
-        command = msgspec.msgpack.encode(wanted)
+        command = msgspec.msgpack.encode(request)
         descriptor = flight.FlightDescriptor.for_command(command)
         writer, reader = self._client.do_exchange(descriptor, self._options)
         self._reader = reader

@@ -193,11 +193,11 @@ class _Session:
                 case BeginAnew(over):
                     self._over = over
 
-    def _subscribe(self, wanted: Wanted) -> Subscription:
+    def _subscribe(self, request: Wanted) -> Subscription:
         """Begin a subscription; a thread of the server calls this."""
         subscription = Subscription(uuid4().hex)
         self._subscriptions[subscription.name] = subscription
-        self._inbox.put(Subscribed(subscription.name, wanted.stream, wanted.seq))
+        self._inbox.put(Subscribed(subscription.name, request.stream, request.seq))
         return subscription
 
     def _unsubscribe(self, subscription: Subscription) -> None:

@@ -119,13 +119,13 @@ def _accompany(
     beats, since = notes.beats, time.monotonic()
     while True:
         death = None
-        told_of = select.select([pipe], [], [], pause)[0]
+        readable = select.select([pipe], [], [], pause)[0]
         pause = PULSE_EVERY
-        if told_of:
-            told = os.read(pipe, _MOST_TEXT)
-            if not told:
+        if readable:
+            data = os.read(pipe, _MOST_TEXT)
+            if not data:
                 return
-            *lines, words = (words + told).split(b"\n")
+            *lines, words = (words + data).split(b"\n")
             for word in map(_read_word, lines):
                 stopped, death = word.stopped, word.death or death
         session, step = notes.session, notes.read()

@@ -1,4 +1,4 @@
-"""What a host and its companion tell the job manager.
+"""The reports that a host and its companion send to the job manager.
 
 Rules
 1. The host reports, its companion gives signs of life (`host_process.py`). Each of them also keeps
@@ -137,7 +137,7 @@ class Reporter:
         self._job, self._put, self._notes = job, put, notes
         self._manager = ToManager(job)
         self._last: Report | None = None
-        self._told_at = 0.0
+        self._reported_at = 0.0
         self._wake = threading.Event()
         self._closed = False
         self._shown: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -147,10 +147,10 @@ class Reporter:
         threading.Thread(target=self._run, daemon=True, name="reporter").start()
 
     def is_due(self, now: float) -> bool:
-        return now - self._told_at >= self._job.report_every
+        return now - self._reported_at >= self._job.report_every
 
     def tell(self, report: Report) -> None:
-        self._told_at = time.monotonic()
+        self._reported_at = time.monotonic()
         self._last = report
         self._wake.set()
 

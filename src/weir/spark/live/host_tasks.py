@@ -50,7 +50,7 @@ def live_master(hosts: int) -> str:
     return f"local[{hosts + 1},{FAILURES}]"
 
 
-def live_settings(master: str | None, given: Mapping[str, str]) -> dict[str, str]:
+def live_settings(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
     """Give the settings of a session that is made for a live run. A server of Spark Connect has
     its own settings, which no client can change.
 
@@ -58,8 +58,8 @@ def live_settings(master: str | None, given: Mapping[str, str]) -> dict[str, str
     {'spark.task.maxFailures': '1000', 'spark.executor.cores': '2'}
     """
     if (master or "").startswith("sc://"):
-        return dict(given)
-    return {"spark.task.maxFailures": str(FAILURES), **given}
+        return dict(settings)
+    return {"spark.task.maxFailures": str(FAILURES), **settings}
 
 
 # --- what Spark must offer -----------------------------------------------------------------------
@@ -75,10 +75,10 @@ def slots_of(master: str, cores: int | None) -> int | None:
     """
     if master == "local":
         return 1
-    if found := re.fullmatch(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]", master):
-        return cores if found[1] == "*" else int(found[1])
-    if found := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]", master):
-        return int(found[1]) * int(found[2])
+    if match := re.fullmatch(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]", master):
+        return cores if match[1] == "*" else int(match[1])
+    if match := re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]", master):
+        return int(match[1]) * int(match[2])
     return None
 
 
@@ -88,8 +88,8 @@ def tries_of(master: str, failures: int) -> int:
     >>> [tries_of(m, 4) for m in ("local", "local[8]", "local[8,20]", "yarn")]
     [1, 1, 20, 4]
     """
-    if found := re.fullmatch(r"local\[[^,]*,\s*(\d+)\s*\]", master):
-        return int(found[1])
+    if match := re.fullmatch(r"local\[[^,]*,\s*(\d+)\s*\]", master):
+        return int(match[1])
     return 1 if master == "local" or master.startswith("local[") else failures
 
 
@@ -112,10 +112,10 @@ def check_spark(setting: Setting, hosts: int) -> str:
     if tries_of(master, int(setting("spark.task.maxFailures", "4"))) > 1:
         return ""
     is_local = master == "local" or master.startswith("local[")
-    wanted = f"--master local[{slots},{FAILURES}]" if is_local else "spark.task.maxFailures"
+    option = f"--master local[{slots},{FAILURES}]" if is_local else "spark.task.maxFailures"
     return (
         "this Spark tries no task again, so with one lost host it gives up on all of them, and all "
-        f"begin anew; with {wanted} it would start the lost one alone"
+        f"begin anew; with {option} it would start the lost one alone"
     )
 
 
@@ -152,8 +152,8 @@ def last_line(error: str) -> str:
     """
     lines = [line for line in error.splitlines() if line.strip()]
     python = [line for line in lines if re.match(r"[\w.]+: ", line)]
-    found = (python or lines or [""])[-1 if python else 0].strip()
-    return re.sub(r"^weir\.errors\.\w+: ", "", found)
+    line = (python or lines or [""])[-1 if python else 0].strip()
+    return re.sub(r"^weir\.errors\.\w+: ", "", line)
 
 
 # --- the job -------------------------------------------------------------------------------------

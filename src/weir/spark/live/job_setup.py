@@ -81,32 +81,32 @@ def prepare_live(
     if resume not in (False, True, "auto"):
         raise PlanError(f"`resume` is True, False or 'auto', not {resume!r}")
     resumes = _holds_job(location) if resume == "auto" else resume
-    known = _resumed(location, program, parallelism) if resumes else None
-    if known is not None and known[0].get(UNCHECKED) is not None:
+    resumed = _resumed(location, program, parallelism) if resumes else None
+    if resumed is not None and resumed[0].get(UNCHECKED) is not None:
         how = replace(how or LiveSettings(), check=True)
     checks = how is not None and how.check
-    found: Partitions
-    if known is not None and _is_finished(*known[:2]) and not checks:
+    opened: Partitions
+    if resumed is not None and _is_finished(*resumed[:2]) and not checks:
         # Nothing is read of them any more, so they need not be there.
-        found = _recorded_partitions(program, directory, known[1].decisions.partitions)
+        opened = _recorded_partitions(program, directory, resumed[1].decisions.partitions)
     else:
-        recorded = known[1].decisions.partitions if known is not None else {}
-        found = all_partitions(program, directory, recorded)
-    refuse_unbounded(program, lambda source: not all(map(has_end, found[source.name])))
+        recorded = resumed[1].decisions.partitions if resumed is not None else {}
+        opened = all_partitions(program, directory, recorded)
+    refuse_unbounded(program, lambda source: not all(map(has_end, opened[source.name])))
     if checks:
-        refuse_endless(found)
-    _warn_absent(found)
+        refuse_endless(opened)
+    _warn_absent(opened)
     code = program_code(program)
-    if known is None:
-        job, plan = _begun(program, parallelism or 1, found, code)
+    if resumed is None:
+        job, plan = _begun(program, parallelism or 1, opened, code)
         recovering = _recovering(program, plan)
         objects = _taken_store(location, job)
     else:
-        objects, job, plan = known
+        objects, job, plan = resumed
         recovering = _recovering(program, plan)
     partitions = {
         name: _same_partitions(job.decisions.partitions[name], parts)
-        for name, parts in found.items()
+        for name, parts in opened.items()
     }
     ledger = job_ledger(objects, job)
     if ledger is not None:
@@ -140,14 +140,14 @@ def _recorded_partitions(
 ) -> Partitions:
     """Open the partitions of these names, whether or not their files are there."""
     sources = {source.name: source for source in program.sources}
-    found: dict[str, Sequence[SourcePartition]] = {}
+    partitions: dict[str, Sequence[SourcePartition]] = {}
     for name, files in names.items():
         connector = open_connector(sources[name], start_of(directory))
         if connector is None:
-            found[name] = [open_partition(sources[name], file) for file in files]
+            partitions[name] = [open_partition(sources[name], file) for file in files]
         else:
-            found[name] = [connector]
-    return found
+            partitions[name] = [connector]
+    return partitions
 
 
 def _is_finished(objects: ObjectStore, job: JobRecord) -> bool:
@@ -198,27 +198,27 @@ def _resumed(
     job = read_job(objects)
     if job is None:
         raise RunError(f"the store '{objects.location}' holds no job to resume")
-    known = job.decisions
-    if parallelism not in (None, known.parallelism):
+    decisions = job.decisions
+    if parallelism not in (None, decisions.parallelism):
         raise PlanError(
-            f"the job in '{objects.location}' was begun with --parallelism {known.parallelism}, "
-            f"not {parallelism}",
+            f"the job in '{objects.location}' was begun with --parallelism "
+            f"{decisions.parallelism}, not {parallelism}",
             hint="go on with that one: it decides which vertices there are",
         )
-    pays = repeating(known.two_phase)
-    plan = plan_program(program, known.parallelism, pays=pays).stages
+    pays = repeating(decisions.two_phase)
+    plan = plan_program(program, decisions.parallelism, pays=pays).stages
     _check_plan(objects.location, job.plan, plan_fingerprint(plan))
     return objects, job, plan
 
 
-def _check_plan(location: str, known: PlanFingerprint, now: PlanFingerprint) -> None:
-    if known.format != now.format:
+def _check_plan(location: str, before: PlanFingerprint, now: PlanFingerprint) -> None:
+    if before.format != now.format:
         raise PlanError(
             f"whether this is the program of the job in '{location}' cannot be told: its plan is "
-            f"in format {known.format}, and this version of Weir writes format {now.format}",
+            f"in format {before.format}, and this version of Weir writes format {now.format}",
             hint="use the version that began it, or begin anew with a store of its own",
         )
-    difference = plan_difference(known, now)
+    difference = plan_difference(before, now)
     if difference:
         raise PlanError(
             f"the store '{location}' holds the job of another program: {difference}",
@@ -231,9 +231,9 @@ def _changed_code(
 ) -> tuple[str, ...]:
     """Check that the user's code is what the job ran with, or that a change is accepted, and note
     the code in the ledger; return what the story is to say of it."""
-    known = job.code if begun.code is None else begun.code
+    before = job.code if begun.code is None else begun.code
     begun.code = code
-    changed = changes(known, code) if known is not None else []
+    changed = changes(before, code) if before is not None else []
     if changed and not accept:
         raise PlanError(
             f"the user's code is not what the job in '{location}' ran with: {', '.join(changed)}",
@@ -252,23 +252,24 @@ def _recovering(program: Program, plan: StagedPlan) -> dict[str, str]:
 
 def _changed_strategies(begun: Ledger, now: dict[str, str]) -> tuple[str, ...]:
     """Note the strategies in the ledger; return what the story is to say of those that changed."""
-    known, begun.strategies = begun.strategies, now
+    before, begun.strategies = begun.strategies, now
     return tuple(
-        f"goes on with another strategy: stage {stage} recovers by {said}, before by {known[stage]}"
+        f"goes on with another strategy: stage {stage} recovers by {said}, "
+        f"before by {before[stage]}"
         for stage, said in now.items()
-        if known.get(stage, said) != said
+        if before.get(stage, said) != said
     )
 
 
 def _same_partitions(
     names: Sequence[str], partitions: Sequence[SourcePartition]
 ) -> tuple[SourcePartition, ...]:
-    found = {p.name: p for p in partitions}
+    by_name = {p.name: p for p in partitions}
     for name in names:
-        if name not in found:
+        if name not in by_name:
             message = "the job was begun with this file, and it is gone; put it back and resume"
             raise InputError(message, file=name)
-    return tuple(found[name] for name in names)
+    return tuple(by_name[name] for name in names)
 
 
 def _logged(live: LiveRun) -> Iterator[str]:

@@ -64,9 +64,9 @@ def check_answer(
             replace(program, outputs=again),
             directory=directory, cut=cut, parallelism=parallelism, check=True, progress=progress,
         )  # fmt: skip
-        for output, came in zip(program.outputs, report.outputs, strict=True):
+        for output, local in zip(program.outputs, report.outputs, strict=True):
             if output.path not in DIRECT:
-                _compare(output, came, store, folder)
+                _compare(output, local, store, folder)
         if (shadow := app_shadow(program)) is not None:
             start = start_of(directory)
             inputs = {source.name: open_any(source, start) for source in program.sources}
@@ -79,8 +79,8 @@ def _compare(output: Output, again: OutputReport, store: Store, folder: str) -> 
         return
     live = os.path.join(folder, "live.arrow")
     reader.write(live)
-    found = diff(live, again.path, lambda _: None)
+    differences = diff(live, again.path, lambda _: None)
     raise DeterminismViolation(
         f"OUTPUT {again.title}: the live job gave other rows (-) than a local run over the same "
-        f"inputs (+): {found}; {SUSPICION}"
+        f"inputs (+): {differences}; {SUSPICION}"
     )

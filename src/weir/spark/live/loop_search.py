@@ -19,19 +19,19 @@ class LoopSearch:
     """Finds the code of the loops that a program needs, in a thread: Spark starts meanwhile."""
 
     def __init__(self, program: Program) -> None:
-        self._found: Future[Code] = Future()
+        self._code: Future[Code] = Future()
         threading.Thread(target=self._find, args=(program,), daemon=True, name="loops").start()
 
     def _find(self, program: Program) -> None:
         try:
-            self._found.set_result(packed(rehearsed(program).needs))
+            self._code.set_result(packed(rehearsed(program).needs))
         except BaseException as error:  # whoever asks for the code gets it
-            self._found.set_exception(error)
+            self._code.set_exception(error)
 
     def code(self, tell: Callable[[Preparing], None]) -> Code:
         """Wait for the code; give signs if it takes long (`loop_warmup.py`, rule 3)."""
         within = SIGN_AFTER
-        while not wait([self._found], within).done:
+        while not wait([self._code], within).done:
             tell(Preparing(DRIVER, socket.gethostname(), 0, 0))
             within = PULSE_EVERY
-        return self._found.result()
+        return self._code.result()

@@ -1,4 +1,4 @@
-"""A host is warm before it comes: the loops that its job needs are loaded, or compiled.
+"""Loads or compiles the loops of a job before a host joins it.
 
 Rules
 1. The driver finds out which loops a job needs (`loop_search.py`), compiles those that it has no

@@ -1,4 +1,4 @@
-"""What a machine must have to run a host of a job, and the check that it has it.
+"""Checks that a machine has what a host of a job needs.
 
 Rules
 1. Before the hosts of a job start on a cluster, a small Spark job asks as many of its machines as
@@ -161,11 +161,11 @@ def _look_at_store(needs: Needs) -> Iterator[str]:
     where = f"the store '{needs['store']}'"
     try:
         with closing(existing_store(needs["store"])) as store:
-            found = read_job(store)
+            job = read_job(store)
     except WeirError as error:
         yield f"{where} cannot be used: {error}"
         return
-    if (found.token if found is not None else "") != needs["token"]:
+    if (job.token if job is not None else "") != needs["token"]:
         yield (
             f"{where} is not the folder that the driver writes to: it must be shared by all "
             "machines, or a bucket"
@@ -208,12 +208,12 @@ def check_machines(spark: SparkSession, needs: Needs, count: int) -> None:
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # PySpark's copy
     try:
         tasks = spark.range(0, count, 1, count)
-        found = tasks.mapInArrow(ask, "machine string, lacks string").collect()
+        rows = tasks.mapInArrow(ask, "machine string, lacks string").collect()
     finally:
         cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    if found:
-        told = sorted({f"{row.machine}: {row.lacks}" for row in found})
-        raise RunError("not all machines can run a host of this job:\n  " + "\n  ".join(told))
+    if rows:
+        lines = sorted({f"{row.machine}: {row.lacks}" for row in rows})
+        raise RunError("not all machines can run a host of this job:\n  " + "\n  ".join(lines))
 
 
 def probe(needs: Needs) -> tuple[str, list[str]]:
@@ -227,14 +227,14 @@ def probe(needs: Needs) -> tuple[str, list[str]]:
     python = ".".join(map(str, sys.version_info[:2]))
     if python != needs["python"]:
         lacks.append(f"Python {python} instead of {needs['python']}")
-    for name, wanted in needs["libraries"].items():
+    for name, expected in needs["libraries"].items():
         try:
-            found = importlib.metadata.version(name)
+            installed = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             lacks.append(f"{name} is not installed")
             continue
-        if found != wanted:
-            lacks.append(f"{name} {found} instead of {wanted}")
+        if installed != expected:
+            lacks.append(f"{name} {installed} instead of {expected}")
     if lacks:
         return machine, lacks
     try:

@@ -77,11 +77,11 @@ class ManagerDriver:
         self._threads = StoreThreads(store, self._inbox.put)
         self._onlookers = Onlookers(store)
         self._ended: EndJob | None = None
-        self._told_at = time.monotonic()
+        self._status_at = time.monotonic()
         """When the status was written last."""
-        self._kept_at = self._told_at
+        self._kept_at = self._status_at
         """When the history was written last."""
-        self._told = 0
+        self._lines_told = 0
         """How many lines of the story were told so far."""
         self._absence = ""
         """Why no host has come, as far as is known."""
@@ -155,10 +155,10 @@ class ManagerDriver:
         return self._machine.resigned
 
     def status(self) -> JobStatus:
-        found = status_of(self._machine, time.monotonic(), self._epoch_of_clock, self._ended)
+        status = status_of(self._machine, time.monotonic(), self._epoch_of_clock, self._ended)
         if not self._absence:
-            return found
-        return msgspec.structs.replace(found, trouble=self._absence)
+            return status
+        return msgspec.structs.replace(status, trouble=self._absence)
 
     # --- the loop ----------------------------------------------------------------------------
 
@@ -174,8 +174,8 @@ class ManagerDriver:
             pass
         now = time.monotonic()
         self._do(self._machine.tick(now))
-        if now - self._told_at >= TELL_EVERY:
-            self._told_at = now
+        if now - self._status_at >= TELL_EVERY:
+            self._status_at = now
             self._tell(now)
 
     def _do(self, commands: list[ManagerCommand]) -> None:
@@ -260,10 +260,10 @@ class ManagerDriver:
 
     def _tell(self, now: float) -> None:
         """Have the status, and what has happened since the last time, written for onlookers."""
-        lines = self._machine.story[self._told :]
-        self._told += len(lines)
+        lines = self._machine.story[self._lines_told :]
+        self._lines_told += len(lines)
         shift = self._epoch_of_clock
-        told = [msgspec.structs.replace(line, time=line.time + shift) for line in lines]
+        shifted = [msgspec.structs.replace(line, time=line.time + shift) for line in lines]
         status = self.status()
         is_ours = status.error != TAKEN_OVER  # else it is the other's to tell
         history = None
@@ -272,7 +272,7 @@ class ManagerDriver:
             if self._ended is not None or now - self._kept_at >= KEEP_EVERY:
                 history, self._kept_at = self._history.history, now
         epoch = self._machine.ledger.epoch
-        self._onlookers.tell(status if is_ours else None, told, epoch, history)
+        self._onlookers.tell(status if is_ours else None, shifted, epoch, history)
 
 
 MOST_REFUSED = 100

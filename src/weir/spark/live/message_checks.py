@@ -1,4 +1,4 @@
-"""The check of all messages that peers send, before anybody uses them.
+"""Checks all messages from peers before anything uses them.
 
 A peer that knows the job's secret may still be broken, or of another version of Weir.
 
@@ -80,27 +80,27 @@ def read_entry(
 ) -> Entry:
     """Decode and check an entry of a stream whose rows have columns of these types."""
     try:
-        found = _number_decoder.decode(b"" if number is None else number.to_pybytes())
+        place = _number_decoder.decode(b"" if number is None else number.to_pybytes())
     except _UNREADABLE as error:
         raise _bad("an entry's number", error) from None
     if record is None:
-        return Entry(found.seq, empty_batch(()), found.cti)
+        return Entry(place.seq, empty_batch(()), place.cti)
     try:
         _check_record(record, types)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:  # names of columns may be no text
         raise _bad("rows", error) from None
-    if found.seq + len(record) > _LARGEST:
-        raise _bad("an entry's number", found.seq)
-    return entry_of(record, found.seq, found.cti)
+    if place.seq + len(record) > _LARGEST:
+        raise _bad("an entry's number", place.seq)
+    return entry_of(record, place.seq, place.cti)
 
 
 def _check_record(record: pa.RecordBatch, types: Sequence[pa.DataType]) -> None:
     names = record.schema.names
     times = len(names) - len(types)
-    wanted = [*(f"t{i}" for i in range(times)), *(f"c{i}" for i in range(len(types)))]
-    came = record.schema.types
-    if times < _TIMES or names != wanted or came != [*[pa.int64()] * times, *types]:
-        raise _bad("rows", f"columns {', '.join(map(str, came))} instead of {_named(types)}")
+    expected = [*(f"t{i}" for i in range(times)), *(f"c{i}" for i in range(len(types)))]
+    actual = record.schema.types
+    if times < _TIMES or names != expected or actual != [*[pa.int64()] * times, *types]:
+        raise _bad("rows", f"columns {', '.join(map(str, actual))} instead of {_named(types)}")
     # Offsets that point elsewhere would crash the process: all of them are looked at, which takes
     # 5 ns a text.
     check_intact(record)
@@ -169,36 +169,36 @@ def read_report(body: bytes, topology: Topology, hosts: int) -> Report:
     _check_step("a report", report.step, topology)
     for death in report.deaths:
         _check_step("a report", death.step, topology)
-    for found in report.vertices:
-        spec = topology.vertices.get(found.vertex)
+    for vertex in report.vertices:
+        spec = topology.vertices.get(vertex.vertex)
         if spec is None:
-            raise _bad("a report", f"a vertex {found.vertex!r}, which the job does not have")
-        _check_vertex(spec, found)
+            raise _bad("a report", f"a vertex {vertex.vertex!r}, which the job does not have")
+        _check_vertex(spec, vertex)
     return report
 
 
-def _check_vertex(spec: VertexSpec, found: VertexReport) -> None:
+def _check_vertex(spec: VertexSpec, report: VertexReport) -> None:
     what = f"the report of vertex {spec.id}"
     reads, writes = _widths(spec)
     # One that is still loading has no positions yet.
-    if len(found.inputs) not in (0, reads) or len(found.outputs) not in (0, writes):
-        raise _bad(what, f"{len(found.inputs)} inputs and {len(found.outputs)} outputs")
-    if abs(found.cti) > _LARGEST + 1:
-        raise _bad(what, f"the time {found.cti}")
+    if len(report.inputs) not in (0, reads) or len(report.outputs) not in (0, writes):
+        raise _bad(what, f"{len(report.inputs)} inputs and {len(report.outputs)} outputs")
+    if abs(report.cti) > _LARGEST + 1:
+        raise _bad(what, f"the time {report.cti}")
     _check_counts(
         what,
         (
-            *found.inputs, *found.outputs, found.incarnation, found.events, found.state_rows,
-            found.queued_bytes, found.late, found.bad, found.kept, *found.flushed.values(),
+            *report.inputs, *report.outputs, report.incarnation, report.events, report.state_rows,
+            report.queued_bytes, report.late, report.bad, report.kept, *report.flushed.values(),
         ),
     )  # fmt: skip
-    for cti, at in found.marks:
+    for cti, at in report.marks:
         if abs(cti) > _LARGEST + 1 or not math.isfinite(at):
             raise _bad(what, f"a mark ({cti}, {at})")
-    for checkpoint in found.checkpoints:
+    for checkpoint in report.checkpoints:
         _check_checkpoint(what, spec, checkpoint)
-    _check_log(what, spec, found.log_end)
-    for stream, segments in found.segments.items():
+    _check_log(what, spec, report.log_end)
+    for stream, segments in report.segments.items():
         if stream not in spec.outputs:
             raise _bad(what, f"a stream {stream!r}, which it does not write")
         for segment in segments:
@@ -213,18 +213,29 @@ def _check_log(what: str, spec: VertexSpec, end: ObjectRef | None) -> None:
         raise _bad(what, f"a record {end.key!r} of its log")
 
 
-def _check_checkpoint(what: str, spec: VertexSpec, found: Checkpoint) -> None:
+def _check_checkpoint(what: str, spec: VertexSpec, checkpoint: Checkpoint) -> None:
     reads, writes = _widths(spec)
     # Sinks that commit have commits; those that hand rows on have checkpoints, like the others.
     kinds = ("checkpoints", "commits") if spec.kind == "sink" else ("checkpoints",)
     mine = tuple(f"{kind}/{spec.id}/" for kind in kinds)
-    if not (found.key.startswith(mine) and is_known(found.key)):
-        raise _bad(what, f"a checkpoint {found.key!r}")
-    if (len(found.inputs), len(found.needs), len(found.outputs)) != (reads, reads, writes):
-        raise _bad(what, f"a checkpoint {found.key!r} of other inputs and outputs")
+    if not (checkpoint.key.startswith(mine) and is_known(checkpoint.key)):
+        raise _bad(what, f"a checkpoint {checkpoint.key!r}")
+    if (len(checkpoint.inputs), len(checkpoint.needs), len(checkpoint.outputs)) != (
+        reads,
+        reads,
+        writes,
+    ):
+        raise _bad(what, f"a checkpoint {checkpoint.key!r} of other inputs and outputs")
     _check_counts(
         what,
-        (*found.inputs, *found.needs, *found.outputs, found.incarnation, found.number, found.log),
+        (
+            *checkpoint.inputs,
+            *checkpoint.needs,
+            *checkpoint.outputs,
+            checkpoint.incarnation,
+            checkpoint.number,
+            checkpoint.log,
+        ),
     )
 
 

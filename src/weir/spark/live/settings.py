@@ -13,17 +13,17 @@ GRACE = "10s"
 """How long the last checkpoint of a job that is stopped may take."""
 
 
-def grace_seconds(given: str) -> float:
+def grace_seconds(text: str) -> float:
     """Read the grace of a stop, a duration, in seconds.
 
     >>> grace_seconds("1500ms")
     1.5
     """
-    ticks = parse_duration(given)
-    if given.strip().isdigit():
-        raise PlanError(f"the grace of a stop has a unit, like {given.strip()}s")
+    ticks = parse_duration(text)
+    if text.strip().isdigit():
+        raise PlanError(f"the grace of a stop has a unit, like {text.strip()}s")
     if not 0 <= ticks <= UNITS["d"]:
-        raise PlanError(f"the grace of a stop is from 0s to 1d, not {given}")
+        raise PlanError(f"the grace of a stop is from 0s to 1d, not {text}")
     return ticks / UNITS["s"]
 
 

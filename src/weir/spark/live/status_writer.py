@@ -1,4 +1,4 @@
-"""Writes what a job tells onlookers: its status, its story, and its figures over time.
+"""Writes a job's status, its story and its figures over time to the store.
 
 Rules
 1. A thread of its own writes, so that a store that is slow or away holds nobody up.

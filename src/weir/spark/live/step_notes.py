@@ -1,4 +1,4 @@
-"""The notes of a host, in memory that it shares with the process that watches over it.
+"""A host's notes on its current step, in memory shared with the process that watches it.
 
 Contract
 1. The memory belongs to both processes: the other one can read what the host noted last when the

@@ -1,4 +1,4 @@
-"""Keeps blocks in files where all tasks run on one machine: Spark then carries where they lie.
+"""Keeps blocks in files if all tasks run on one machine: Spark carries only their places.
 
 Spark copies what it carries some ten times between two tasks; it was a third of the processor time
 of a replay. A task writes all its blocks into one file of its own. A task that runs twice writes
@@ -48,7 +48,7 @@ class BlockFile:
 
 def read_block(folder: str, place: bytes | pa.Buffer) -> pa.Buffer:
     """Read the block that lies at a place."""
-    found = _decoder.decode(place)
-    with pa.OSFile(os.path.join(folder, found.file)) as file:
-        file.seek(found.start)
-        return file.read_buffer(found.size)
+    block = _decoder.decode(place)
+    with pa.OSFile(os.path.join(folder, block.file)) as file:
+        file.seek(block.start)
+        return file.read_buffer(block.size)

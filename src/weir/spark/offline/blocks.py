@@ -124,9 +124,9 @@ class Blocks:
 
     def stream(self, partition: int, input_index: int) -> BlockStream:
         """Make a stream to one input of a vertex."""
-        made = BlockStream(self, partition, input_index, self._block_bytes)
-        self._streams.append(made)
-        return made
+        stream = BlockStream(self, partition, input_index, self._block_bytes)
+        self._streams.append(stream)
+        return stream
 
     def add(self, row: BlockRow) -> None:
         self._ready.append(row)

@@ -36,13 +36,13 @@ class BucketTraces(Traces):
 
     def close(self) -> list[RowDifference]:
         with self._own:
-            found = super().close()
+            differences = super().close()
             for stream in self._to_put:
                 upload_file(os.path.join(self.folder, stream), f"{self._url}/{stream}")
-        return found
+        return differences
 
 
 def make_traces(place: str, *, compare: bool) -> Traces:
     """Make the traces of a task, in a folder that all machines see or below a URL."""
-    made = BucketTraces if is_object_url(place) else Traces
-    return made(place, compare=compare)
+    kind = BucketTraces if is_object_url(place) else Traces
+    return kind(place, compare=compare)

@@ -1,4 +1,4 @@
-"""Forks the Python workers of a session on this machine, with all imported that they need.
+"""Forks the Python workers of a session on this machine, with their modules imported.
 
 Spark starts `python -m pyspark.daemon`, whose forks each import Arrow, Numba and Weir when their
 first task comes: more than a second of each core, for a job of seconds. Here it is done once.

@@ -118,8 +118,8 @@ def spark_transform(
 
     `vs`, `ve` and `lifetime` are those of `from_spark`.
     """
-    given: object = query
-    if not callable(given):
+    function: object = query
+    if not callable(function):
         hint = 'as in spark_transform(lambda rows: rows.where("n > 3"), vs="at")'
         raise PlanError("a query is a function of a stream that returns one", hint=hint)
 
@@ -133,7 +133,7 @@ def spark_transform(
 def frames_of(program: Program, partitions: Partitions) -> dict[str, DataFrame]:
     """Return a program's DataFrames, by their sources' paths: the columns that their partitions
     have, the rows by time."""
-    found = {}
+    frames = {}
     for source in frame_sources(program):
         assert isinstance(source.data, FrameHandle)
         if source.data.frame is None:
@@ -144,8 +144,8 @@ def frames_of(program: Program, partitions: Partitions) -> dict[str, DataFrame]:
         names = [name for name, _ in partition.columns]
         columns = [_column(name).alias(f"c{i}") for i, name in enumerate(names)]
         rows = source.data.frame.select(*columns)
-        found[source.path] = rows.sortWithinPartitions(f"c{names.index(source.options.vs)}")
-    return found
+        frames[source.path] = rows.sortWithinPartitions(f"c{names.index(source.options.vs)}")
+    return frames
 
 
 def _column(name: str) -> Column:

@@ -78,8 +78,8 @@ class GroupRun:
         for name, carried in self.streams.items():
             if carried.checksum is not None:
                 yield ChecksumReport(piece, name, str(carried.checksum))
-        for found in self._traces.close():
-            yield DifferenceReport(piece, found)
+        for difference in self._traces.close():
+            yield DifferenceReport(piece, difference)
 
     # --- streams -----------------------------------------------------------------------------
 

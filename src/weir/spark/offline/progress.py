@@ -1,4 +1,4 @@
-"""Tells how far a job is through small files: tasks write them, the driver reads them.
+"""Reports the progress of a job through small files: tasks write them, the driver reads them.
 
 Spark Connect has no accumulators, and Spark's own task counts say nothing of events. A task
 writes its file at most every half second, under a name of its own, whole or not at all; one that
@@ -117,8 +117,8 @@ class Watch:
 
     def running(self) -> str:
         """Say which stages the tasks run that have not ended."""
-        found = {(n.piece, n.vertex) for n in read_news(self._folder) if not n.ended}
-        return ", ".join(sorted({self._stage(piece, vertex) for piece, vertex in found}))
+        unfinished = {(n.piece, n.vertex) for n in read_news(self._folder) if not n.ended}
+        return ", ".join(sorted({self._stage(piece, vertex) for piece, vertex in unfinished}))
 
     def _stage(self, number: int, vertex: str) -> str:
         piece = self._job.pieces[number]

@@ -76,8 +76,8 @@ def source_shares(
     >>> source_shares([5, 5, 90, 70], 2)
     ((2,), (3, 0, 1))
     """
-    wanted = cores * max(1, -(-sum(sizes) // (cores * TASK_BYTES)))
-    count = _tasks(min(len(sizes), wanted), most)
+    tasks = cores * max(1, -(-sum(sizes) // (cores * TASK_BYTES)))
+    count = _tasks(min(len(sizes), tasks), most)
     shares: list[tuple[int, int, list[int]]] = [(0, task, []) for task in range(count)]
     # The largest first, each to the task that has least.
     for number in sorted(range(len(sizes)), key=lambda n: -sizes[n]):
@@ -94,15 +94,15 @@ def _tasks(vertices: int, most: int | None) -> int:
 def job_settings(spark: SparkSession, job: Job) -> Iterator[None]:
     """Set Spark up for the job meanwhile: it hands batches of the right size to tasks, and does not
     plan anew behind each wave, unless the job reads DataFrames, whose own plans may gain."""
-    wanted = ARROW_BATCHES if any(job.frames) else ARROW_BATCHES | PLANNED_ONCE
-    before = {key: spark.conf.get(key) for key in wanted}  # Spark has a default for each
-    for key, value in wanted.items():
+    settings = ARROW_BATCHES if any(job.frames) else ARROW_BATCHES | PLANNED_ONCE
+    before = {key: spark.conf.get(key) for key in settings}  # Spark has a default for each
+    for key, value in settings.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
-        for key, known in before.items():
-            spark.conf.set(key, known or "")
+        for key, old in before.items():
+            spark.conf.set(key, old or "")
 
 
 @contextmanager

@@ -1,5 +1,4 @@
-"""Tasks tell the driver what they did by small typed records among the rows of the last
-exchange."""
+"""The small typed records, among the rows of the last exchange, by which tasks report."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def run_programs(
     cores = default_parallelism(spark)
     split = parallelism or min(cores, MOST_VERTICES)
     with ExitStack() as undo:
-        pieces, made = [], []
+        pieces, staged_outputs = [], []
         for at, program in enumerate(programs):
             outputs = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
             if given is None:
@@ -118,14 +118,14 @@ def run_programs(
             targets = [m.target for m in outputs]
             pays = partial(rows_share_keys, partitions=opened)
             pieces.append(make_piece(program, opened, targets, split, pays))
-            made.append(outputs)
+            staged_outputs.append(outputs)
         frames = {
             path: frame
             for program, piece in zip(programs, pieces, strict=True)
             for path, frame in frames_of(program, piece.partitions).items()
         }
 
-        staged = [one.staging for outputs in made for one in outputs]
+        staged = [one.staging for outputs in staged_outputs for one in outputs]
         shared = next((s for s in staged if not isinstance(s, BucketStaging)), None)
         new_folder = partial(tempfile.mkdtemp, dir=(shared or staged[0]).folder)
         traces = None
@@ -151,15 +151,18 @@ def run_programs(
             reports = reports_of(cut, jobs.begin("run"))
             with _other_workers(spark):
                 again = reports_of(other_cut(cut), jobs.begin("run"), compare=True)
-            for piece, told in zip(pieces, again, strict=True):
-                check_same(piece.plan, piece.topology, differences(told))
+            for piece, reports_of_piece in zip(pieces, again, strict=True):
+                check_same(piece.plan, piece.topology, differences(reports_of_piece))
         else:
             reports = reports_of(cut, progress)
         digests = [
-            [output_digest(told, at, number) for number in range(len(made[at]))]
-            for at, told in enumerate(reports)
+            [
+                output_digest(reports_of_piece, at, number)
+                for number in range(len(staged_outputs[at]))
+            ]
+            for at, reports_of_piece in enumerate(reports)
         ]
-        for at, outputs in enumerate(made):
+        for at, outputs in enumerate(staged_outputs):
             for number, one in enumerate(outputs):
                 path = _finished(pieces[at].topology.sinks[number], one, pieces[at], reports[at])
                 one.staging.finish(path, one.target.form.sidecar(digests[at][number]))
@@ -238,18 +241,18 @@ def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
     return _Made(Target(kind, number, form, folder), staging)
 
 
-def _finished(sink: VertexSpec, made: _Made, piece: Piece, reports: Sequence[TaskReport]) -> str:
+def _finished(sink: VertexSpec, output: _Made, piece: Piece, reports: Sequence[TaskReport]) -> str:
     """Return the path of the output's file, or of its folder of parts, whole; what no task wrote is
     empty."""
-    found = [r for r in reports if isinstance(r, FileReport) and r.sink == sink.stage]
-    if made.target.kind == "file":
-        return found[0].path if found else _empty(made.target)
-    files = {(r.part, r.task): r.path for r in found}
+    written = [r for r in reports if isinstance(r, FileReport) and r.sink == sink.stage]
+    if output.target.kind == "file":
+        return written[0].path if written else _empty(output.target)
+    files = {(r.part, r.task): r.path for r in written}
     for part, stream in enumerate(sink.inputs):
         is_open = piece.topology.writer_of(stream).stage in piece.open_stages
         if not is_open and (part, 0) not in files:
-            files[part, 0] = _empty(made.target)
-    folder = os.path.join(made.staging.folder, "output")
+            files[part, 0] = _empty(output.target)
+    folder = os.path.join(output.staging.folder, "output")
     os.mkdir(folder)
     for number, (_, path) in enumerate(sorted(files.items())):
         os.replace(path, os.path.join(folder, part_name(number)))

@@ -1,4 +1,4 @@
-"""Takes the rows of an output to where they go, inside the tasks.
+"""Writes the rows of an output to their target, inside the tasks.
 
 A `file` has one writer: a vertex of its own, which gets all rows by time. In a `folder` every
 vertex that makes rows writes its part. `rows` go to the driver, or into a DataFrame. Files
@@ -57,9 +57,9 @@ class Target:
             self.form.write(path, batches)
             return path
         with self.new_folder() as folder:
-            made = os.path.join(folder, "output")
-            self.form.write(made, batches)
-            upload_file(made, path)
+            local_path = os.path.join(folder, "output")
+            self.form.write(local_path, batches)
+            upload_file(local_path, path)
         return path
 
 

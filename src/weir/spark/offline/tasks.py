@@ -68,11 +68,11 @@ class FrameTask:
         context = TaskContext.get()
         assert context is not None
         group = replace(self.group, task=context.partitionId())
-        known = partition_of(self.job, group)
-        assert isinstance(known, ArrivingBatches)
-        names = [name for name, _ in known.columns]
+        arriving = partition_of(self.job, group)
+        assert isinstance(arriving, ArrivingBatches)
+        names = [name for name, _ in arriving.columns]
         named = (record.rename_columns(names) for record in records)
-        partition = replace(known, batches=named)
+        partition = replace(arriving, batches=named)
         name = f"s{self.job.spec(group).stage}f{group.task}"
         progress = TaskProgress(self.job.progress, self.wave, name, group)
         read = _read(self.job, group, partition, progress)

@@ -40,8 +40,8 @@ def run_trials(
     for cut in cuts:
         numbers = [n for n, trial in enumerate(trials) if trial.cut == cut]
         tell_of_job = jobs.begin(f"cut {cut or 'none'}")
-        came = _run(spark, [trials[n] for n in numbers], cut, tell_of_job)
-        outcomes.update(zip(numbers, came, strict=True))
+        answers = _run(spark, [trials[n] for n in numbers], cut, tell_of_job)
+        outcomes.update(zip(numbers, answers, strict=True))
     return [outcomes[n] for n in range(len(trials))]
 
 

@@ -171,13 +171,13 @@ def _forward(stage: Stage) -> Link | None:
 
 
 def _open_stages(plan: StagedPlan) -> frozenset[int]:
-    found: set[int] = set()
+    open_stages: set[int] = set()
     for stage in plan.stages:
         forward, first = _forward(stage), stage.operators[0]
         reads_frame = isinstance(first, Source) and not first.has_origins
-        if reads_frame or (forward is not None and forward.stage in found):
-            found.add(stage.number)
-    return frozenset(found)
+        if reads_frame or (forward is not None and forward.stage in open_stages):
+            open_stages.add(stage.number)
+    return frozenset(open_stages)
 
 
 def _draft(number: int, piece: Piece, drafted: _Drafted) -> None:
