@@ -1,11 +1,11 @@
-"""The command line has `weir run`, `replay`, `explain`, `conform`, `verify`, `diff`, `status`,
+"""The command line: `weir run`, `replay`, `explain`, `conform`, `verify`, `diff`, `status`,
 `story`, `store`, `read`, `ui`, `report`, `simulate`, `warm`, `init`, `schema`, `fmt`, `doctor` and
 `completion`.
 
-Exit codes: 0 done; 1 the run failed, or what was compared differs; 2 the program or the command
-line is wrong, nothing ran; 130 interrupted, 143 terminated; 141 nobody reads stdout any more.
-Results go to stdout, everything else to stderr. Heavy imports wait until a command needs them, so
-that `--help` answers at once.
+Exit codes: 0 done; 1 the run failed, or a comparison found a difference; 2 the program or the
+command line is wrong, and nothing ran; 130 interrupted, 143 terminated; 141 nobody reads stdout any
+more. Results go to stdout, everything else to stderr. A command's module is imported only when it
+is called, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ COMMANDS = {
         "Show the plan: operators, stages, partitions, what each vertex keeps and for how long.",
     ),
     "schema": ("scripts", "Print the STREAM statement for a file: its columns, types and time."),
-    "fmt": ("scripts", "Lay scripts out anew: the same meaning, the same comments."),
+    "fmt": ("scripts", "Format scripts: the same meaning, the same comments."),
     "conform": ("conform", "Run programs with known answers and compare."),
     "verify": ("compare", "Compare two outputs, or two runs, by their digests."),
     "diff": (
@@ -96,8 +96,8 @@ COMMANDS = {
 
 
 class Commands(TakesPlainValues, TyperGroup):
-    """Holds all commands, whose modules are imported when they are called. What is wrong with a
-    command line is told as other errors are."""
+    """The group of all commands; their modules are imported when they are called. Errors in the
+    command line are printed as other errors are."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -140,7 +140,7 @@ class Commands(TakesPlainValues, TyperGroup):
 
 
 def _plain_resume(args: Sequence[str]) -> list[str]:
-    """Give `--resume` the value that it has without one: what follows it is never its value."""
+    """Replace a bare `--resume` by `--resume=yes`: the word after it is never its value."""
     return ["--resume=yes" if word == "--resume" else word for word in args]
 
 
@@ -201,6 +201,6 @@ def main() -> NoReturn:
             app(prog_name="weir")
         except SystemExit as end:
             leave(end.code)
-    except KeyboardInterrupt as interrupt:  # one more, while the one before was told
+    except KeyboardInterrupt as interrupt:  # a second one, while the first was being reported
         leave(ended_by(interrupt)[1])
     leave(DONE)

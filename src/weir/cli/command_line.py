@@ -1,9 +1,8 @@
-"""Holds what all commands share: exit codes, options, what is said, and errors as one clean
-message.
+"""What all commands share: exit codes, options, printing, and the handling of errors.
 
-All text for people goes through `say`, and all of it is made printable there: names, paths and
-values are foreign. What is for programs (`--json`, rows) goes through `put`, as it is, unless it
-is a terminal that reads it.
+Text for people goes through `say`, which makes it printable: names, paths and values may hold
+anything. Output for programs (`--json`, rows) goes through `put` unchanged, unless stdout is a
+terminal.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ if sys.platform != "win32":
 
 DONE, FAILED, WRONG, INTERRUPTED, NOT_READ, TERMINATED = 0, 1, 2, 130, 141, 143
 COMPLETION = "_WEIR_COMPLETE"
-"""Is set in the environment by a shell that completes a line."""
+"""The environment variable that a shell sets when it completes a line."""
 _TELLS = "tells_as_weir"
 AGAIN = 0.5
 """Seconds until SIGTERM takes effect again, if something swallowed it."""
 LONGEST = 10_000
-"""So many characters of an error are shown."""
+"""How many characters of an error are shown."""
 MOST_FILES = 65_536
 MOST_VERTICES = 1000
 MOST_ROWS = 2**62
-"""What options take at most: more is a slip of the finger."""
+"""The most that options accept: a larger number is a typing error."""
 
 
 class RunnerName(StrEnum):
@@ -99,15 +98,15 @@ DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback o
 
 
 class Usage(Exception):
-    """Says that the command line is wrong."""
+    """The command line is wrong."""
 
 
 class NotRead(Exception):
-    """Says that nobody reads stdout any more."""
+    """Nobody reads stdout any more."""
 
 
 class Terminated(KeyboardInterrupt):
-    """Says that SIGTERM came: a run ends as it does by Ctrl-C."""
+    """SIGTERM came: a run ends as it does after Ctrl-C."""
 
 
 # --- what is said ----------------------------------------------------------------------------
@@ -119,11 +118,10 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def put(text: str | bytes, *, err: bool = False) -> None:
-    """Print text for programs, as it is; on a terminal it is made printable, and JSON stays
-    JSON."""
+    """Print text for programs unchanged. On a terminal it is made printable; JSON stays JSON."""
     stream = sys.stderr if err else sys.stdout
     if stream is None:
-        return  # it was closed from the start: nobody wants it
+        return  # it was closed when the process started
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if stream.isatty():
         data = printable(data.decode("utf-8", "surrogatepass")).encode()
@@ -135,8 +133,8 @@ def put(text: str | bytes, *, err: bool = False) -> None:
         if not err:
             raise NotRead from None
     except OSError as error:
-        if not err:  # of a stderr that fails nobody can be told
-            raise WeirError(f"stdout cannot be written to: {error.strerror}") from error
+        if not err:  # when stderr fails, nobody can be warned
+            raise WeirError(f"cannot write to stdout: {error.strerror}") from error
 
 
 def put_json(value: object) -> None:
@@ -149,14 +147,14 @@ def put_json(value: object) -> None:
 
 @contextmanager
 def clean_errors(debug: bool, *, lost: str = "") -> Iterator[None]:
-    """Turn errors into one clean message and an exit code; `lost` is what else is said of a command
+    """Turn an error into one message and an exit code; `lost` is added to the message of a command
     that was interrupted."""
     try:
         with plain_interrupts():
             yield
     except (Usage, ScriptError, PlanError) as error:
         raise _exit(error, WRONG, debug) from None
-    except PlanWarning as warning:  # one that --strict makes an error of
+    except PlanWarning as warning:  # with --strict, a warning is an error
         raise _exit(warning, WRONG, debug) from None
     except (WeirError, OSError) as error:
         raise _exit(error, FAILED, debug) from None
@@ -170,12 +168,12 @@ def clean_errors(debug: bool, *, lost: str = "") -> Iterator[None]:
         raise
     except MemoryError as error:
         raise _exit(_out_of_memory(error), FAILED, debug) from error
-    except Exception as error:  # nothing else should come; if it does, nobody wants a traceback
+    except Exception as error:  # a bug: a message is more use than a traceback
         raise _exit(_unexpected(error), FAILED, debug) from error
 
 
 def ended_by(interrupt: KeyboardInterrupt) -> tuple[str, int]:
-    """Return how an interrupt is told, and its exit code."""
+    """Return the word for an interrupt, and its exit code."""
     if isinstance(interrupt, Terminated):
         signal.setitimer(signal.ITIMER_REAL, 0)
         return "terminated", TERMINATED
@@ -184,25 +182,24 @@ def ended_by(interrupt: KeyboardInterrupt) -> tuple[str, int]:
 
 def _out_of_memory(error: MemoryError) -> Exception:
     failure = WeirError(
-        f"out of memory: {str(error) or 'no more could be had'}; give it more, take fewer or "
-        "shorter windows and lifetimes, or use --runner offline with more partitions"
+        f"out of memory: {str(error) or 'an allocation failed'}; give the process more memory, "
+        "use fewer or shorter windows and lifetimes, or use --runner offline with more partitions"
     )
     return failure.with_traceback(error.__traceback__)
 
 
 def _unexpected(error: Exception) -> Exception:
     failure = WeirError(
-        f"this should not have happened, and is a bug in Weir: {type(error).__name__}: {error}; "
-        "please report it with what --debug shows"
+        f"internal error, a bug in Weir: {type(error).__name__}: {error}; "
+        "please report it with the output of --debug"
     )
     return failure.with_traceback(error.__traceback__)
 
 
 @contextmanager
 def prints_aside() -> Iterator[None]:
-    """Send what the user's code prints meanwhile, in whatever way, to stderr: stdout is for
-    results."""
-    if sys.stdout is not None:  # it may be closed from the start
+    """Send to stderr whatever the user's code prints in the block: stdout is for results."""
+    if sys.stdout is not None:  # it may have been closed when the process started
         sys.stdout.flush()
     try:
         kept = os.dup(1)
@@ -220,8 +217,8 @@ def prints_aside() -> Iterator[None]:
 
 @contextmanager
 def told_warnings(*, strict: bool = False) -> Iterator[list[str]]:
-    """Tell warnings as they come, each once, and collect them; `strict`: raise those about the
-    program or its inputs instead. Inside of another, the outer one does it."""
+    """Print each warning once, as it comes, and collect them. With `strict`, warnings about the
+    program or its inputs are raised instead. In a nested block, the outer one does it."""
     if _is_telling():
         yield []
         return
@@ -249,9 +246,8 @@ def _is_telling() -> bool:
 
 
 def leave(code: object) -> NoReturn:
-    """End the process, without waiting for threads that the user's code has left. From here on
-    Ctrl-C and SIGTERM end it at once: what runs at the end of a process, Spark's too, would
-    complain of an interrupt."""
+    """End the process without waiting for threads that the user's code started. From here on
+    Ctrl-C and SIGTERM end it at once: exit handlers, Spark's too, would print a traceback."""
 
     status = code if isinstance(code, int) else int(code is not None)
 
@@ -263,7 +259,7 @@ def leave(code: object) -> NoReturn:
         signal.signal(number, leave_now)
     atexit._run_exitfuncs()
     for stream in filter(None, (sys.stdout, sys.stderr)):
-        with suppress(OSError):  # nobody can be told any more
+        with suppress(OSError):  # nobody reads it any more
             stream.flush()
     os._exit(status)
 
@@ -280,7 +276,7 @@ def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if os.strerror(errno.EMFILE) in text:
-        text += "; raise how many this process may have, with ulimit -n"
+        text += "; raise the limit of open files with ulimit -n"
     return text
 
 
@@ -290,8 +286,8 @@ def _clipped(text: str) -> str:
 
 
 def settle_process() -> None:
-    """Set up a process that is the command: SIGTERM ends it as Ctrl-C does, and it may have as many
-    files open as it is allowed to ask for."""
+    """Set up the process of the command: SIGTERM ends it as Ctrl-C does, and the limit of open
+    files is raised as far as the system allows."""
     if sys.platform != "win32":
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
@@ -303,8 +299,8 @@ def settle_process() -> None:
         raise Terminated
 
     def again(number: int, frame: FrameType | None) -> None:
-        # A library that was calling back into Python swallows what is raised there (a compiler
-        # does): then nobody is handling it now.
+        # A library that calls back into Python may swallow what is raised there (a compiler
+        # does): then no exception is being handled now.
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
         if sys.exc_info()[1] is None:
             raise Terminated
@@ -314,7 +310,7 @@ def settle_process() -> None:
 
 
 def leave_stdout() -> None:
-    """Drop what is still to be written if nobody can take it: Python would complain."""
+    """Drop unwritten output if stdout is closed: Python would print an error at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -332,7 +328,7 @@ def spark_settings(
     master: str | None = None,
     setting: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """Return Spark's settings that were given; refuse options that do not fit the runner."""
+    """Return the settings for Spark; refuse options that do not fit the runner."""
     if runner is RunnerName.local and (master is not None or setting):
         raise Usage("--master and --conf belong to --runner offline or live")
     return pairs(setting, "--conf")

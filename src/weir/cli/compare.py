@@ -81,7 +81,7 @@ def diff(
 
 @contextmanager
 def _reading() -> Iterator[Callable[[int], None]]:
-    """Count the rows read on a terminal; what cannot be read is a wrong command line."""
+    """Count the rows read on a terminal; an output that cannot be read is a usage error."""
     total = 0
     try:
         with Console(stderr=True).status("") as status:

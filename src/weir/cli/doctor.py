@@ -1,4 +1,4 @@
-"""`weir doctor` looks whether this machine has what Weir needs."""
+"""`weir doctor` checks that this machine has what Weir needs."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ StoreOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Says what was found of one thing: `ok`, a `note` that something can be had or done, or
-    `wrong`; and what to do about it."""
+    """The result of one check: `ok`, a `note` about something optional, or `wrong`; and what to do
+    about it."""
 
     of: str
     state: Literal["ok", "note", "wrong"]
@@ -138,10 +138,12 @@ def _memory() -> Iterator[Diagnosis]:
     what = f"{free / GIB:.1f} GiB free, {with_cores}"
     least = LEAST_SPARK_MEMORY if find_spec("pyspark") else LEAST_MEMORY
     if free < LEAST_MEMORY:
-        advice = "end other programs, or give this container more; large windows need more yet"
+        advice = (
+            "end other programs, or give this container more memory, above all for large windows"
+        )
         yield Diagnosis("memory", "wrong", what, advice)
     elif free < least:
-        advice = f"Spark wants some {least // GIB} GiB; the local runner is content with less"
+        advice = f"Spark needs about {least // GIB} GiB; the local runner needs less"
         yield Diagnosis("memory", "note", what, advice)
     else:
         yield Diagnosis("memory", "ok", what)
@@ -219,10 +221,15 @@ def _loops() -> Iterator[Diagnosis]:
         near = next(each for each in (folder, *folder.parents) if each.exists())
         with suppress(OSError), tempfile.TemporaryFile(dir=near):
             advice = "the first run of a program compiles what it needs; `weir warm` does it before"
-            yield Diagnosis("loops", "note", f"none is compiled yet; they go to {folder}", advice)
+            yield Diagnosis("loops", "note", f"none compiled yet; they go to {folder}", advice)
             return
     advice = "set WEIR_CACHE to a folder that this user can write to"
-    yield Diagnosis("loops", "wrong", "no folder keeps compiled loops: every run compiles", advice)
+    yield Diagnosis(
+        "loops",
+        "wrong",
+        "no writable folder for compiled loops: every run compiles",
+        advice,
+    )
 
 
 def _store(location: str) -> Iterator[Diagnosis]:
@@ -239,7 +246,7 @@ def _store(location: str) -> Iterator[Diagnosis]:
         opened.check_conditions(key, b"other")
         if opened.get(key) != b"whole" or key not in opened.list("doctor-"):
             advice = "live jobs need a store that returns at once what was written"
-            yield Diagnosis("store", "wrong", f"{location} does not return what was put", advice)
+            yield Diagnosis("store", "wrong", f"{location} does not return what is written", advice)
             return
     finally:
         opened.delete([key])
@@ -247,7 +254,7 @@ def _store(location: str) -> Iterator[Diagnosis]:
         for created in new:
             with suppress(OSError):  # it is not there, or a job has begun there meanwhile
                 created.rmdir()
-    yield Diagnosis("store", "ok", f"{location} keeps objects, and makes none twice")
+    yield Diagnosis("store", "ok", f"{location} keeps objects, and creates each only once")
 
 
 # --- Spark ---------------------------------------------------------------------------------------

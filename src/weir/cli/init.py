@@ -126,7 +126,7 @@ def init(
         if folder.exists() and not folder.is_dir():
             raise Usage(f"'{folder}' is a file")
         if folder.is_dir() and any(folder.iterdir()):
-            raise Usage(f"there is something in '{folder}' already; name a new folder")
+            raise Usage(f"'{folder}' is not empty; name a new folder")
         folder.mkdir(parents=True, exist_ok=True)
         files = files_of(folder.resolve().name)
         for name, text in files.items():

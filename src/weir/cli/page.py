@@ -32,8 +32,8 @@ def ui(
 
     Example: [bold]weir ui /var/weir/clicks --open[/bold]
 
-    It listens on this machine only; the address that is printed has a token,
-    without which nothing of the job is told. Nothing is written to the store.
+    It listens on this machine only. The printed address holds a token, without
+    which the page shows nothing of the job. Nothing is written to the store.
     """
     with clean_errors(debug):
         from weir.page.server import serving
@@ -52,7 +52,7 @@ def _browse(address: str, folder: Path) -> None:
     leads = f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">'
     file.write_text(f'{leads}<a href="{address}">the page of the job</a>\n', encoding="utf-8")
     if not webbrowser.open(file.as_uri()):
-        say("weir: warning: there is no browser to open; open the address yourself", err=True)
+        say("weir: warning: cannot open a browser; open the address yourself", err=True)
 
 
 def report(

@@ -1,5 +1,5 @@
-"""Takes the values of a command line without Pydantic, which Typer asks for each of them: importing
-it, and making its adapters, would be a good part of a small run."""
+"""Converts the values of a command line without Pydantic, which Typer would ask for each of them:
+importing Pydantic and making its adapters would take a good part of a small run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PlainCommand(TakesPlainValues, TyperCommand):
 
 
 class PlainValues:
-    """Makes the value of one parameter; what is not plainly right is left to Typer, which tells
+    """Makes the value of one parameter; what is not plainly valid is left to Typer, which reports
     what is wrong with it."""
 
     def __init__(self, parameter: Any) -> None:

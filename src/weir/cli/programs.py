@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_LIMIT = 20
-"""So many rows of an output are printed, if nothing else is said."""
+"""How many rows of an output are printed without --limit."""
 
 
 class Form(StrEnum):
@@ -275,7 +275,7 @@ def explain(
     Example: [bold]weir explain counts.weir --format dot | dot -Tsvg > plan.svg[/bold]
     """
     with clean_errors(debug), told_warnings(strict=strict):
-        sys.dont_write_bytecode = True  # who only looks leaves nothing beside the user's code
+        sys.dont_write_bytecode = True  # explain writes nothing next to the user's code
         from weir.plan.explain import explain as shown
         from weir.runtime.planning import plan_program
 
@@ -335,7 +335,7 @@ def _read_any(
 
     if is_app(path):
         if out is None:
-            read_app(path, name)  # which says so, if it is a program in Python and no app
+            read_app(path, name)  # fails with a hint if it is a Python program without an app
             raise Usage("an app needs --out DIR, where what it emits goes")
         written = (form or EmittedFormat.parquet).value
         program = program_of_app(path, name, logs, params, str(out), written)

@@ -1,7 +1,6 @@
-"""Shows how far a run is, to people and programs: events, events per second, the event time
-reached, the time left if the rest of the inputs goes as fast.
+"""Shows the progress of a run: events, events per second, the event time reached, the time left.
 
-Nothing is said in the first seconds: a short run prints its results alone.
+Nothing is shown in the first seconds: a short run prints only its results.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from weir.runtime.reports import Progress
 
 QUIET_SECONDS = 2.0
-"""Nothing is said on a terminal before this."""
+"""Nothing is shown on a terminal before this."""
 LINE_SECONDS = 10.0
 """How often a line comes where there is no terminal, or where JSON is wanted."""
 

@@ -122,7 +122,7 @@ def replay(
     check: CheckOption = False,
     shadow: ShadowOption = None,
     anew: Annotated[
-        bool, typer.Option("--anew", help="Forget what is in DIR/.replay, and begin anew.")
+        bool, typer.Option("--anew", help="Forget what is in DIR/.replay, and start over.")
     ] = False,
     name: AppNameOption = None,
     strict: StrictOption = False,

@@ -1,4 +1,4 @@
-"""`weir schema` writes STREAM statements from files, `weir fmt` lays scripts out."""
+"""`weir schema` writes STREAM statements from files, `weir fmt` formats scripts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fmt(
     ] = False,
     debug: DebugOption = False,
 ) -> None:
-    """Lay scripts out anew: the same meaning, the same comments.
+    """Format scripts: the same meaning, the same comments.
 
     Example: [bold]weir fmt --check *.weir[/bold]
 

@@ -1,5 +1,4 @@
-"""`weir simulate` runs the live runtime under seeds of faults, and tells small stories of those
-that fail."""
+"""`weir simulate` runs the live runtime under seeded faults, and shrinks the seeds that fail."""
 
 from __future__ import annotations
 
@@ -71,7 +70,7 @@ def simulate(
     Example: [bold]weir simulate --seeds 50000 --jobs 2[/bold]
 
     A seed passes when every output has the rows of the run without faults, no stream has a gap
-    or a row twice, and nothing is left behind. One that fails is told with the command that
+    or a row twice, and nothing is left over. One that fails is printed with the command that
     repeats it and the fewest faults that make it fail.
     """
     with clean_errors(debug):
@@ -134,7 +133,7 @@ def _wish(faults: str | None, until: float | None, harm: float) -> Wish:
     kinds = tuple(k.strip() for k in faults.split(",")) if faults != "none" else ()
     for kind in kinds:
         if kind not in KINDS:
-            raise Usage(f"--faults: '{kind}' is none of {', '.join(KINDS)}")
+            raise Usage(f"--faults: unknown kind '{kind}'; expected some of {', '.join(KINDS)}")
     return Wish(kinds=kinds, until=until, harm=harm)
 
 

@@ -1,4 +1,4 @@
-"""Tables on a terminal, and where there is none."""
+"""Prints tables, fitted to the terminal if there is one."""
 
 from __future__ import annotations
 

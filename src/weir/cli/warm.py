@@ -54,8 +54,8 @@ def warm(
 
     Example: [bold]WEIR_CACHE=/opt/weir/loops weir warm[/bold]
 
-    Made-up rows go through the program's operators, or through all there are. Nothing is
-    read or written but the cache, and none of the user's functions is called.
+    Made-up rows go through the program's operators, or through all operators. Only the
+    cache is read and written, and none of the user's functions is called.
     """
     with clean_errors(debug):
         if spark:
@@ -73,7 +73,10 @@ def warm(
                 progress(number)
                 rehearsal = rehearsed(each)
                 for error in rehearsal.errors:
-                    say(f"weir: warning: not all was reached: {in_one_line(error)}", err=True)
+                    say(
+                        f"weir: warning: not all loops compiled: {in_one_line(error)}",
+                        err=True,
+                    )
                 packed(rehearsal.needs)
         compiled, seconds, folder = count_compiled(), time.monotonic() - began, code_folder()
         if as_json:
@@ -84,7 +87,7 @@ def warm(
         if compiled:
             say(f"{compiled} loops compiled in {seconds:.1f} s, {where}")
         else:
-            say(f"nothing to do: all loops are there, {where}")
+            say(f"nothing to do: all loops are compiled, {where}")
 
 
 def warmed_programs(

@@ -67,18 +67,18 @@ class CaseVerdict:
 
 
 def read_cases(path: str | Path) -> Iterator[ConformanceCase]:
-    """Read the cases of a file; raise InputError for a line that is none."""
+    """Read the cases of a file; raise InputError for a line that is not a case."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"cannot be read: {why}", file=str(path)) from error
+        raise InputError(f"cannot read the cases: {why}", file=str(path)) from error
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
                 yield _case(json.loads(line))
             except json.JSONDecodeError as error:
-                message = f"not a case: no JSON: {error}"
+                message = f"not a case: invalid JSON: {error}"
                 raise InputError(message, file=str(path), line=number) from error
             except RecursionError:
                 message = "not a case: it is nested too deeply"

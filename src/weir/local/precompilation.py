@@ -1,6 +1,6 @@
-"""Compiles the loops that a run needs ahead of it, all at once, when it finds that it lacks one.
+"""Compiles all loops that a run lacks at once, when the run first misses one.
 
-Who has all of them notices nothing: not even a rehearsal takes place.
+Skipped when no loop is missing: then there is not even a rehearsal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from weir.loops.dry_runs import compile_together
 from weir.plan.program import Program
 
 OnCompile = Callable[[int], None]
-"""Is told how many loops are compiled now; 0: they are."""
+"""Called with the number of loops that are being compiled; 0: they are done."""
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def compiled_ahead(program: Program, parallelism: int, tell: OnCompile) -> Itera
     it lack more, what many do."""
 
     def compile_for(*, many: bool) -> None:
-        from weir.local.rehearsal import guessed_needs  # who lacks nothing does without it
+        from weir.local.rehearsal import guessed_needs  # not imported when no loop is missing
 
         lacking = [n for n in guessed_needs(program, parallelism, many=many) if not is_kept(n)]
         if lacking:

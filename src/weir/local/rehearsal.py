@@ -3,8 +3,8 @@
 Rules
 1. It reads no input, writes no output, and calls none of the user's code: something that returns a
    value of the same type stands in for it. Files of its own lie in a temporary folder.
-2. Most rows pass every filter, so that the operators behind it are reached. What made-up values do
-   not reach, or an error that they cause leaves out, is compiled when the program runs.
+2. Most rows pass every filter, so that the operators after it are reached. Loops that made-up
+   values do not reach, or that an error cuts off, are compiled when the program runs.
 """
 
 from __future__ import annotations

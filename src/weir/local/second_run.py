@@ -1,4 +1,4 @@
-"""`--check` runs a program a second time, in a process that is unlike this one.
+"""The second run of `--check`, in a process that differs from this one.
 
 Rules
 1. A program that was parsed from a text is parsed again there, so its IMPORTs run again. Any other
@@ -8,8 +8,8 @@ Rules
 2. The other process has another hash seed, and so another order of sets, another time zone, the
    plain locale, other addresses and another number.
 3. Functions are called more often than needed, so those that count or remember calls are found.
-4. Inputs are cut elsewhere, and operators begin anew with what a snapshot keeps of them: after the
-   first step, the second, the fourth and so on; not if a snapshot cannot keep all of it
+4. Inputs are cut elsewhere, and operators restart from their snapshots: after the first step, the
+   second, the fourth and so on. They do not restart if a snapshot cannot keep all of their state
    (`plan/usercode/unsaved_windows.py`).
 
 The first run leaves traces of all its streams in a folder (`traces.py`); the second compares its
@@ -170,7 +170,7 @@ def _asked(request: _RunRequest) -> list[RowDifference] | None:
         request_path, answer_path = os.path.join(folder, "asked"), os.path.join(folder, "told")
         Path(request_path).write_bytes(pickle.dumps(request))
         command = [sys.executable, "-c", _COMMAND, request_path, answer_path]
-        # What the user's code prints there is no result: it goes where messages go.
+        # What the user's code prints there is not a result: it goes to stderr.
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=2, env=environment
         ) as process:
@@ -196,7 +196,7 @@ def _asked(request: _RunRequest) -> list[RowDifference] | None:
 
 def main(request_path: str, answer_path: str) -> None:
     """Do what a request says, and leave the answer."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked is told of Ctrl-C, and ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets Ctrl-C too, and ends us
     request = pickle.loads(Path(request_path).read_bytes())
     answer: list[RowDifference] | WeirError | None
     try:
@@ -204,8 +204,8 @@ def main(request_path: str, answer_path: str) -> None:
     except WeirError as error:
         answer = error
     Path(f"{answer_path}.part").write_bytes(pickle.dumps(answer))
-    os.replace(f"{answer_path}.part", answer_path)  # who is killed before this has answered nothing
-    # Threads that the user's code has left behind hold nobody up.
+    os.replace(f"{answer_path}.part", answer_path)  # before this there is no answer
+    # Do not wait for threads that the user's code started.
     sys.stdout.flush()
     os._exit(0)
 

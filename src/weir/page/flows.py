@@ -1,4 +1,4 @@
-"""What flows between the stages of a plan: how much, what waits unread, and who waits for whom."""
+"""The flows between stages: rows written and read, and which vertices wait for which."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def waits_of(plan: DrawnPlan, status: JobStatus) -> list[VertexWait]:
 
 
 def _own_waits(vertex: VertexStatus) -> Iterator[VertexWait]:
-    """Say what a vertex waits for that is no vertex."""
+    """Say what a vertex waits for, other than vertices."""
     if vertex.status in ("waiting for a host", "loading"):
         yield VertexWait(vertex.id, "", vertex.status)
     if vertex.waits:

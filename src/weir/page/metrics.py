@@ -1,13 +1,14 @@
-"""The figures of a live job for Prometheus: the text format, and a server that tells them.
+"""The figures of a live job for Prometheus: the text format, and a server for it.
 
 Rules
 1. Figures are those of the job's last status. Nothing but names of vertices, outputs and the job's
    state are labels.
-2. A counter falls only to begin anew at 0, for that is what Prometheus takes any fall for. What
-   sources have read and turned away is counted under this driver, each row once: a source that is
-   placed anew goes on from its checkpoint, and reads rows again. Rows that other vertices have read
-   are counted from 0 when the vertex is placed anew; snapshots and recoveries over its whole life.
-3. The metrics end with the job: how it ended, `weir status` tells.
+2. A counter falls only to 0, since Prometheus takes any fall for a restart at 0. Rows that sources
+   have read and turned away are counted once each, under this driver, although a source that is
+   placed again goes on from its checkpoint and reads rows again. The count of rows that another
+   vertex has read starts at 0 whenever it is placed; snapshots and recoveries are counted over the
+   vertex's whole life.
+3. The metrics end with the job: `weir status` shows how it ended.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from weir.page.quiet_server import QuietRequest, QuietServer
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _STATES = ("starting", "running", "checking")
 _BOUNDS = range(0, 7 * BUCKETS + 1, BUCKETS // 4)
-"""The buckets that are told, four to a factor of ten: from 0.1 ms to 1000 s."""
+"""The buckets that are served, four to a factor of ten: from 0.1 ms to 1000 s."""
 Labels: TypeAlias = Mapping[str, str]
 
 
@@ -211,7 +212,7 @@ def serving_metrics(
     try:
         server = _MetricsServer(at, text)
     except OSError as error:
-        why = f"metrics cannot be served at {at[0]}:{at[1]}: {error.strerror or error}"
+        why = f"cannot serve metrics on {at[0]}:{at[1]}: {error.strerror or error}"
         raise RunError(why) from None
     thread = threading.Thread(
         target=server.serve_forever, args=(0.05,), daemon=True, name="metrics"

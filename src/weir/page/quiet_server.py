@@ -1,7 +1,7 @@
-"""Servers beside a command leave its terminal and its process alone.
+"""An HTTP server that runs beside a command, without disturbing its terminal or process.
 
 Rules
-1. Neither requests nor clients that go away are told on the terminal.
+1. Nothing is printed about requests, or about clients that go away.
 2. At most `MOST_CONNECTIONS` are open at a time, each with a thread, however many clients come.
    One more is answered 503 and closed at once, unless another has been open for `LONG` seconds:
    that one is closed in its place, so that nobody can keep all of them.

@@ -41,7 +41,7 @@ class PageServer(QuietServer):
         try:
             super().__init__((LOOPBACK, port), _Request)
         except OSError as error:
-            raise RunError(f"port {port} cannot be listened at: {error.strerror}") from None
+            raise RunError(f"cannot listen on port {port}: {error.strerror}") from None
         self._token = secrets.token_urlsafe(24)
         self._reader = ViewReader(store, time.time)
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Knows what parts of Weir need beyond its core: the extras of its package.
+"""The extras of the package: what parts of Weir need beyond its core.
 
 They are read from the package's own metadata, so `pyproject.toml` alone says what they hold.
 """

@@ -1,7 +1,7 @@
-"""Errors of events get the whole row of the input, and where it stood.
+"""Adds the whole input row, and its place in the input, to the error of an event.
 
-The row is read again, only here: columns that nobody needs were not read. Where that cannot be done
-(the file has changed, or the source is no file), those columns are left out: nobody knows them.
+The row is read again, since a run does not read columns that it does not need. If that fails (the
+file has changed, or the source is not a file), those columns are left out.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _read_again(partition: SourcePartition, offset: int) -> _WholeRow | None:
         return None
     try:
         chunk = _chunk_with(partition, offset)
-    except (WeirError, OSError):  # it is gone; the error that there is tells more
+    except (WeirError, OSError):  # the file is gone; the first error says more
         return None
     at = [] if chunk is None else (chunk.offsets == offset).nonzero()[0].tolist()
     if chunk is None or not at:

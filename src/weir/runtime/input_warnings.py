@@ -1,12 +1,12 @@
-"""Looks at the first rows of files before a run, for what is there and probably not meant.
+"""Warns before a run if the first rows of its files look wrong.
 
 - Numbers that look like seconds, milliseconds or nanoseconds since 1970 in a BIGINT time: without
   `unit` they are ticks, microseconds; with another unit they are times that nobody means.
 - A declared field that no row of JSON lines has: it would be NULL in all of them.
 - Times with nanoseconds, which are cut to microseconds.
 
-What is found is a `PlanWarning`. Only files are looked at, and of each source the first one; a
-field that it lacks is looked for in others.
+Each is a `PlanWarning`. Only files are read, and of each source the first one; if it lacks a field,
+others are searched for it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def warn_of_inputs(opened: Iterable[tuple[Source, Sequence[SourcePartition]]]) -
     for source, partitions in opened:
         first = partitions[0] if partitions else None
         if isinstance(first, JsonLines | CsvFile | ParquetFile | ArrowFile):
-            # What cannot be read is the run's to tell, with all that it knows of the row.
+            # The run reports rows that cannot be read, with all that it knows of them.
             with suppress(InputError, OSError):
                 _warn_of_unit(source, first)
             with suppress(InputError, OSError):
@@ -170,7 +170,7 @@ def _lines(file: JsonLines | CsvFile) -> list[bytes]:
 def _json_rows(file: JsonLines) -> Iterator[Mapping[str, object]]:
     decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
     for line in _lines(file):
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # bad rows are the run's to tell
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # the run reports bad rows
             yield decoder.decode(line.removeprefix(b"\xef\xbb\xbf"))
 
 

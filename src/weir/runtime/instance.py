@@ -1,4 +1,4 @@
-"""Instances: a host runs each instance of a vertex, of whatever kind, behind one interface.
+"""Instances of vertices: one interface through which a host runs every kind of vertex.
 
 Contract
 1. `work` takes one step if there is anything to do, and returns whether there was. It never waits.

@@ -22,7 +22,7 @@ def keep_freed_memory() -> None:
     """Let the process keep freed memory for the next batch, up to 128 MiB.
 
     Every batch needs arrays of some MiB for a moment. If they were given back to the system each
-    time, it would map them anew page by page: a quarter of the time of a job that counts words.
+    time, it would map them again page by page: a quarter of the time of a job that counts words.
     """
     if not sys.platform.startswith("linux"):
         return

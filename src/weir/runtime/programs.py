@@ -52,7 +52,7 @@ def as_program(
         text = read_text(runnable)
         return parse_program(text, params=params, directory=runnable.parent, name=str(runnable))
     if params:
-        raise PlanError("`params` override the DECLAREs of a text, and this is none")
+        raise PlanError("`params` override the DECLAREs of a text; this program is not a text")
     if isinstance(runnable, Program):
         return runnable
     outputs: Sequence[object] = runnable if isinstance(runnable, Sequence) else (runnable,)
@@ -62,7 +62,7 @@ def as_program(
         if strange in ("Stream", "Selection"):
             raise PlanError("a stream has no place to write to", hint="stream.to('path.csv')")
         hint = "a text, a Path, a program, or outputs: stream.to('path')"
-        raise PlanError(f"{strange} cannot be run", hint=hint)
+        raise PlanError(f"cannot run a {strange}", hint=hint)
     return program_of(only_outputs)
 
 

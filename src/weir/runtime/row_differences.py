@@ -1,4 +1,4 @@
-"""How a check reports rows that differ: who writes the stream, and which row differs first."""
+"""Reports rows that differ between two runs: who writes the stream, and the first such row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def written_by(plan: StagedPlan, writer: VertexSpec, stream: StreamId) -> Writte
 
 def check_same(plan: StagedPlan, topology: Topology, differences: Iterable[RowDifference]) -> None:
     """Raise a DeterminismViolation if a second run gave other rows. It names the stream that comes
-    first in the topology's order: streams behind it may differ just because that one does."""
+    first in the topology's order: streams after it may differ just because that one does."""
     by_stream = {difference.stream: difference for difference in differences}
     for stream in topology.streams:
         if stream in by_stream:

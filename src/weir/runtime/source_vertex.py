@@ -30,7 +30,7 @@ _INGRESS, _RESUME = "$ingress", "$resume"
 
 
 class SourceVertex:
-    """The ingress of one partition and the vertex behind it; see the module's rules."""
+    """The ingress of one partition and the vertex after it; see the module's rules."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class SourceVertex:
         self._bad = [_AsideWriter(writers[stream]) for stream in spec.bad]
         self._nothing = empty_batch(schema(ingress.source).types, SOURCE_ORIGIN_DEPTH)
         self.resume: bytes | None = None
-        """What the source needs to go on behind the last chunk, if it needs anything."""
+        """What the source needs to go on after the last chunk, if it needs anything."""
 
     @property
     def cti(self) -> int:

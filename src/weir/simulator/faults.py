@@ -21,7 +21,7 @@ LONGEST_BUSY = 300.0
 """Seconds for which a host can be busy."""
 
 ALWAYS = ("delay", "until")
-"""The fields of `Faults` that are no kinds of faults."""
+"""The fields of `Faults` that are not kinds of faults."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ class FolderFeed:
 class SocketFeed:
     """A peer that sends lines to whoever connected last.
 
-    With `acks` it goes on behind what is durable, and closes when all of it is; else it sends each
+    With `acks` it goes on after what is durable, and closes when all of it is; else it sends each
     line once, whoever is there, and what was under way is lost with its reader."""
 
     def __init__(
@@ -296,7 +296,7 @@ _position = msgspec.msgpack.Decoder(int)
 
 
 class QueueReading:
-    """One reading of a queue; its state is how many rows are behind it."""
+    """One reading of a queue; its state is how many rows it has read."""
 
     def __init__(self, of: SimulatedQueue, position: int, start: int) -> None:
         self._of, self._feed, self._position, self._start = of, of.feed, position, start

@@ -100,7 +100,7 @@ class SimulatedHosts:
             self._time.after(float(self._time.rng.random() * 2), lambda: self.start(slot))
 
     def _begin_anew(self, host: SimulatedHost, over: bool) -> None:
-        self._time.note(f"{host.machine.session} {'ends' if over else 'begins anew'}")
+        self._time.note(f"{host.machine.session} {'ends' if over else 'starts again'}")
         self._leave(host)
         if not over:
             slot = host.slot

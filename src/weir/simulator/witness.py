@@ -64,7 +64,7 @@ class Witness:
         self._first: dict[str, np.ndarray] = {}
         """Without a truth, the hashes of each stream's rows as they were first read."""
         self._read: dict[tuple[str, str], int] = {}
-        """For each stream and reader, the number behind the last row that was read."""
+        """For each stream and reader, the number after the last row that was read."""
 
     def watch(self, instance: Instance) -> Instance:
         """Compare from now on what this instance reads."""

@@ -76,7 +76,7 @@ class World:
         # Hosts that were cut off or stood still hear of it later; writes under way arrive.
         time.pass_time(time.now + CLOSING, lambda: not self.hosts.alive)
         self.over = True
-        # Nothing begins anew from here on; a chunk that some source takes long for may be left.
+        # Nothing starts from here on; a chunk that some source takes long for may be left.
         time.pass_time(time.now + 100 * CLOSING, lambda: time.is_empty)
         return self.ended
 

@@ -52,7 +52,7 @@ class Checked:
     ways: tuple[str, ...]
     """The ways in which the program was run."""
     left_out: tuple[str, ...] = ()
-    """The ways that are not possible for it, with the reason; a `PlanWarning` tells them too."""
+    """The ways that are not possible for it, with the reason; a `PlanWarning` names them too."""
 
 
 def check(

@@ -1,4 +1,4 @@
-"""Makes a counterexample small, and tells it."""
+"""Shrinks a counterexample to few rows, and describes it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class OtherProcess:
 def main() -> None:
     """Run the trials that come, until there are no more."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what the user's code prints is no answer
+    os.dup2(2, 1)  # what the user's code prints is not an answer
     for body in _asked(sys.stdin.buffer):
         child = os.fork()
         if child == 0:

@@ -1,4 +1,4 @@
-"""What a test gives: a program in any of its forms, and the rows of its sources."""
+"""The inputs of a test: a program in any of its forms, and the rows of its sources."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class LocalWay:
     cut: int | None = None
     parallelism: int = 1
     restart: int | None = None
-    """The step after which all vertices begin anew with their snapshots; -1: after every step."""
+    """The step after which all vertices restart from their snapshots; -1: after every step."""
     duplicate_writes: int | None = None
 
 
@@ -70,8 +70,8 @@ def run_locally(trial: GivenProgram, way: LocalWay) -> Ran:
 
 
 def _restarts(at: int | None, count: int, step: int) -> bool:
-    """Say whether vertices begin anew after a step; a source that does so at its end would read
-    that again, for ever."""
+    """Say whether vertices restart after a step; a source that restarts at its end would read the
+    end again, forever."""
     return at == step or (at == -1 and step < count)
 
 

@@ -1,7 +1,8 @@
 """The ways in which `check` runs a program, each with what is to be suspected if it differs.
 
-The first that differs is told, so those that explain most stand first: the same run again, then
-cuts and parallelism, restarts, rows that are written again, another process, kills and faults.
+Only the first way that differs is reported, so those that explain most come first: the same run
+again, then cuts and parallelism, restarts, rows that are written again, another process, kills and
+faults.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def _differs(way: LocalWay, trial: GivenProgram, first: Ran) -> str:
     spread = way.parallelism
     plain = first if spread == 1 else run_locally(trial, LocalWay(parallelism=spread))
     writer = first_writer(trial, spread, plain, ran)
-    return f"{shown}\nfirst behind: {writer}" if writer else shown
+    return f"{shown}\nfirst after: {writer}" if writer else shown
 
 
 def _with_more_calls(trial: GivenProgram, first: Ran) -> str:

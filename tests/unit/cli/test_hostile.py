@@ -153,7 +153,7 @@ def test_nobody_reads_stdout(folder: Path) -> None:
 def test_stdout_is_full(folder: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = weir(["explain", "plain.weir"], stdout=full.fileno())
-    told = b"weir: error: stdout cannot be written to: No space left on device\n"
+    told = b"weir: error: cannot write to stdout: No space left on device\n"
     assert (done.returncode, done.stderr) == (1, told)
 
 

@@ -49,7 +49,9 @@ def test_what_a_program_needs_is_compiled_once(
     assert first["compiled"] > 5
     (kind,) = (tmp_path / "c").iterdir()
     assert first["folder"] == str(kind)
-    assert weir(tmp_path, "warm", "p.weir") == (f"nothing to do: all loops are there, in {kind}\n")
+    assert weir(tmp_path, "warm", "p.weir") == (
+        f"nothing to do: all loops are compiled, in {kind}\n"
+    )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["c", "p.weir"]
     kept = {p.name for p in kind.iterdir()}
     (tmp_path / "not there.jsonl").write_text('{"vs": 1, "v": 5}\n' * 9, encoding="utf-8")

@@ -191,7 +191,7 @@ def test_long_lists_of_rows_are_cut() -> None:
 
 @pytest.mark.parametrize(
     ("line", "why"),
-    [("{", "no JSON: Expecting property name"),
+    [("{", "invalid JSON: Expecting property name"),
      ("[]", "a case is an object"),
      ('{"id": "x", "program": "", "expected": []}', "it has no `inputs`$"),
      ('{"expected": []}', "it has no `id`, no `program`, no `inputs`$"),

@@ -111,7 +111,7 @@ def test_they_are_served_while_a_job_runs(told: tuple[JobStatus, DrawnPlan]) -> 
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(address.replace("/metrics", "/"))
         port = int(address.split(":")[2].split("/")[0])
-        taken = pytest.raises(RunError, match=f"metrics cannot be served at 127.0.0.1:{port}")
+        taken = pytest.raises(RunError, match=f"cannot serve metrics on 127.0.0.1:{port}")
         with taken, serving_metrics(("127.0.0.1", port), told[1]):
             pass
 

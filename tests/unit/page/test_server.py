@@ -196,7 +196,7 @@ def test_reading_writes_nothing(server: PageServer, job: SimulatedStore) -> None
 def test_a_port_that_is_taken_is_told(server: PageServer, job: SimulatedStore) -> None:
     port = server.server_address[1]
     with (
-        pytest.raises(RunError, match=f"port {port} cannot be listened at: Address already in use"),
+        pytest.raises(RunError, match=f"cannot listen on port {port}: Address already in use"),
         serving(job.store, port),
     ):
         pass

@@ -106,7 +106,7 @@ def test_what_is_kept_in_globals_is_found_where_nothing_was_called_before(tmp_pa
 
 
 def test_state_that_outlives_a_killed_process_is_found_in_the_simulator(tmp_path: Path) -> None:
-    """It begins anew with each run, so runs without a fault agree."""
+    """It starts again with each run, so runs without a fault agree."""
     code = """
 last = {}
 @weir.operator(columns={"n": "BIGINT"})
