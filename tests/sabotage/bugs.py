@@ -27,7 +27,7 @@ _KEEPER, _COMMITTING, _WATCHING = (
 BUGS = (
     # --- streams ---
     Bug("rows written again are not dropped", _LOG,
-        "known = min(self._end - entry.seq, len(entry.rows))", "known = 0"),
+        "repeated = min(self._end - entry.seq, len(entry.rows))", "repeated = 0"),
     Bug("a stream forgets one row too many", _LOG,
         "if e.end <= seq])", "if e.end <= seq + 1])"),
     Bug("the last claim goes with its rows", _LOG,
@@ -47,12 +47,12 @@ BUGS = (
     Bug("a vertex reads what is ahead only", "kernels/operators/merge.py",
         "if self._ctis[stream] == least]", "if self._ctis[stream] != least]"),
     Bug("a cursor takes rows twice", _CURSOR,
-        "skip = min(self._wanted - entry.seq, len(entry.rows))", "skip = 0"),
+        "skip = min(self._next_number - entry.seq, len(entry.rows))", "skip = 0"),
     Bug("a cursor takes a gap", _CURSOR,
-        "if entry.seq > self._wanted:", "if entry.seq > self._wanted + 1:"),
+        "if entry.seq > self._next_number:", "if entry.seq > self._next_number + 1:"),
     Bug("a reconnect forgets what waits", _CURSOR,
-        "self._wanted = self._queue[-1].end if self._queue else self.position",
-        "self._wanted = self.position"),
+        "self._next_number = self._queue[-1].end if self._queue else self.position",
+        "self._next_number = self.position"),
     Bug("connections of two instances have one number", _CURSOR,
         'self.connection = next(_numbers)\n        """The number of the present',
         'self.connection = 0\n        """The number of the present'),
@@ -80,7 +80,7 @@ BUGS = (
     Bug("a segment is told before it is written", "job/segment_flush.py",
         "stream.flushing = segment", "stream.flushed(segment)"),
     Bug("a commit is written before its rows", _COMMITTING,
-        "if not taken:\n            return [self._put_commit()]",
+        "if not waiting:\n            return [self._put_commit()]",
         "if True:\n            return [self._put_commit()]"),
     Bug("a commit can be made twice", _COMMITTING,
         "return Put(self._saving.key, lambda: body, new=new)",
@@ -89,9 +89,9 @@ BUGS = (
         "        if ref is None:\n            return [Get(key)]",
         "        ref = ref or ObjectRef.of(key, self._commit_body)"),
     Bug("a sink does not look for commits nobody heard of", _COMMITTING,
-        'self.status = "loading"\n        self.instance.load(Snapshot(found.inputs, (), {}))\n'
-        "        return [Get(commit_key(self.spec.id, found.number + 1))]",
-        'self.status = "running"\n        self.instance.load(Snapshot(found.inputs, (), {}))\n'
+        'self.status = "loading"\n        self.instance.load(Snapshot(commit.inputs, (), {}))\n'
+        "        return [Get(commit_key(self.spec.id, commit.number + 1))]",
+        'self.status = "running"\n        self.instance.load(Snapshot(commit.inputs, (), {}))\n'
         "        return []"),
     Bug("a checkpoint under way counts as one taken after the ask", _RUNNING,
         "self._kept = max(self._kept, self._saving_for)",
@@ -122,7 +122,7 @@ BUGS = (
     Bug("the sweep does not spare the durable record", _KEEPER,
         "return self._names | coming | self._ledger.names", "return self._ledger.names"),
     Bug("what cannot be read is believed again", _MANAGER,
-        "self._spoiled.update(found.corrupt)", "pass"),
+        "self._spoiled.update(report.corrupt)", "pass"),
     # --- fencing ---
     Bug("a record of another manager is taken for one's own", _KEEPER,
         "if body == written.put.encode():", "if body is not None:"),
@@ -131,8 +131,8 @@ BUGS = (
     Bug("what a lost host says counts", _MANAGER,
         "if self._over or report.session in self._watch.lost:", "if self._over:"),
     Bug("what an old incarnation says counts", _MANAGER,
-        "if found is not None and found.incarnation == placement.incarnation:",
-        "if found is not None:"),
+        "if vertex_report is not None and vertex_report.incarnation == placement.incarnation:",
+        "if vertex_report is not None:"),
     Bug("a manager that slept gives up its hosts", _WATCHING,
         "host.heard = min(host.heard + slept, now)", "pass"),
     Bug("the job ends with its first sink", _MANAGER,
@@ -162,7 +162,7 @@ BUGS = (
     Bug("a log is collected one record too far", _LEDGER,
         "0 if usable is None else usable.log", "0 if usable is None else usable.log + 1"),
     Bug("a source that lost its log starts again for ever", _MANAGER,
-        "if found.error and not log_is_ahead(placement, self.ledger):", "if False:"),
+        "if report.error and not log_is_ahead(placement, self.ledger):", "if False:"),
     Bug("a manager that cannot write goes on for ever", _KEEPER,
         "elif now - writing.failing_since > self._settings.trouble_limit:", "elif now < 0:"),
 )  # fmt: skip

@@ -31,6 +31,7 @@ BUGS = (
     Bug("who only reads makes the folder", _STORE,
         "return ObjectStore(location, make=False)", "return ObjectStore(location)", _STORES),
     Bug("a second SIGTERM is waited with", "spark/signals.py",
-        "        came.append(number)\n        if len(came) > 1:\n            known",
-        "        came.append(number)\n        if len(came) > 9:\n            known", _SIGNALS),
+        "        numbers.append(number)\n        if len(numbers) > 1:\n            handler",
+        "        numbers.append(number)\n        if len(numbers) > 9:\n            handler",
+        _SIGNALS),
 )  # fmt: skip

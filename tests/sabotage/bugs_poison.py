@@ -32,10 +32,11 @@ BUGS = (
         "        is_new = death.session not in self._mourned\n",
         "        is_new = True\n", _MACHINE),
     Bug("a later manager counts a death again", _MOURNING,
-        "self._mourned = {s.death.session for known in ledger.suspects.values() for s in known}",
+        "self._mourned = {s.death.session for suspects in "
+        "ledger.suspects.values() for s in suspects}",
         "self._mourned: set[str] = set()", _MACHINE),
     Bug("deaths are not recorded", _MOURNING,
-        "        self._ledger.suspects[vertex] = known\n", "", (*_MACHINE, *_WORLD)),
+        "        self._ledger.suspects[vertex] = suspects\n", "", (*_MACHINE, *_WORLD)),
     Bug("signs of life from beside a host are not heard", "job/host_registry.py",
         "host.heard, host.step, host.hung_up = now, pulse.step, None", "host.step = pulse.step",
         _MACHINE),

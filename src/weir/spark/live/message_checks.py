@@ -213,29 +213,18 @@ def _check_log(what: str, spec: VertexSpec, end: ObjectRef | None) -> None:
         raise _bad(what, f"a record {end.key!r} of its log")
 
 
-def _check_checkpoint(what: str, spec: VertexSpec, checkpoint: Checkpoint) -> None:
+def _check_checkpoint(what: str, spec: VertexSpec, saved: Checkpoint) -> None:
     reads, writes = _widths(spec)
     # Sinks that commit have commits; those that hand rows on have checkpoints, like the others.
     kinds = ("checkpoints", "commits") if spec.kind == "sink" else ("checkpoints",)
     mine = tuple(f"{kind}/{spec.id}/" for kind in kinds)
-    if not (checkpoint.key.startswith(mine) and is_known(checkpoint.key)):
-        raise _bad(what, f"a checkpoint {checkpoint.key!r}")
-    if (len(checkpoint.inputs), len(checkpoint.needs), len(checkpoint.outputs)) != (
-        reads,
-        reads,
-        writes,
-    ):
-        raise _bad(what, f"a checkpoint {checkpoint.key!r} of other inputs and outputs")
+    if not (saved.key.startswith(mine) and is_known(saved.key)):
+        raise _bad(what, f"a checkpoint {saved.key!r}")
+    if (len(saved.inputs), len(saved.needs), len(saved.outputs)) != (reads, reads, writes):
+        raise _bad(what, f"a checkpoint {saved.key!r} of other inputs and outputs")
     _check_counts(
         what,
-        (
-            *checkpoint.inputs,
-            *checkpoint.needs,
-            *checkpoint.outputs,
-            checkpoint.incarnation,
-            checkpoint.number,
-            checkpoint.log,
-        ),
+        (*saved.inputs, *saved.needs, *saved.outputs, saved.incarnation, saved.number, saved.log),
     )
 
 
