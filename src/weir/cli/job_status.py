@@ -43,7 +43,7 @@ def show_status(job: JobStatus, now: float, *, plain_ticks: bool) -> None:
         f"{counted(job.recoveries, 'recovery', 'recoveries')}{hosts}"
     )
     if quiet := job.quiet_for(now):
-        say(f"no news for {quiet:,} s: all below is as it was then; {IF_GONE}")
+        say(f"no news for {quiet:,} s: what follows is as of then; {IF_GONE}")
     if job.error:
         say(f"error: {in_one_line(job.error)}")
     if job.trouble:
@@ -63,7 +63,7 @@ def show_status(job: JobStatus, now: float, *, plain_ticks: bool) -> None:
         vertices = ", ".join(host.vertices)
         say(in_one_line(f"host {host.id}: pid {host.pid} on {host.machine}: {vertices}"))
     if left_out:
-        say(f"a wider terminal shows {', '.join(left_out)} too, --json all there is")
+        say(f"a wider terminal also shows {', '.join(left_out)}; --json shows everything")
 
 
 def _vertex_cells(v: VertexStatus, *, over: bool, plain_ticks: bool) -> dict[str, str]:

@@ -191,7 +191,7 @@ def run(
     ):
         settings = spark_settings(runner, master=master, setting=setting)
         if runner is RunnerName.live and store is None:
-            raise Usage("--runner live needs --store DIR, where it keeps what must survive")
+            raise Usage("--runner live needs --store DIR, where it keeps its state")
         live_only = {
             "--store": store, "--resume": resume, "--hosts": hosts, "--grace": grace,
             "--tls-cert": tls_cert, "--tls-key": tls_key, "--tls-ca": tls_ca, "--set": said,
@@ -343,7 +343,7 @@ def _read_any(
     app_only = {"--log": logs, "--out": out, "--format": form, "--app": name}
     for option, value in app_only.items():
         if value is not None:
-            raise Usage(f"{option} belongs to an app's .py file; a script says it itself")
+            raise Usage(f"{option} belongs to an app's .py file; a script sets this itself")
     return read_program(path, params, said)
 
 

@@ -60,7 +60,7 @@ def warm(
     with clean_errors(debug):
         if spark:
             if program is not None:
-                raise Usage("--spark is for all programs, and takes none")
+                raise Usage("--spark takes no program: it is for all of them")
             _keep_classes(as_json)
             return
         from weir.local.rehearsal import rehearsed

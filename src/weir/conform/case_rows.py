@@ -63,7 +63,7 @@ def type_of(values: Sequence[object], column: str = "") -> pa.DataType:
     if len(kinds) == 1 and (kind := next(iter(kinds))) in _SCALARS:
         return _SCALARS[kind]
     names = ", ".join(sorted(k.__name__ for k in kinds))
-    raise InputError(f"no one type holds these values: {names}", column=column)
+    raise InputError(f"no single type holds these values: {names}", column=column)
 
 
 def _struct_type(values: Sequence[Mapping[str, object]], column: str) -> pa.DataType:

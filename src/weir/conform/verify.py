@@ -89,7 +89,7 @@ def verify(paths: Sequence[str], tell: Tell, *, full: bool = False) -> list[Comp
     if not runs:
         return _verify_outputs(open_outputs(paths), tell)
     if len(runs) == 1:
-        raise InputError("a run is compared with another run", file=runs[0])
+        raise InputError("a run can only be compared with another run", file=runs[0])
     return _verify_runs(*runs)
 
 
@@ -141,7 +141,7 @@ def _columns_of(a: SavedOutput, b: SavedOutput) -> tuple[str, ...]:
 
 def _verify_outputs(outputs: Sequence[SavedOutput], tell: Tell) -> list[Comparison]:
     if len(outputs) == 1 and outputs[0].sidecar is None:
-        message = "carries no digest; name another output to compare it with"
+        message = "has no digest file; name another output to compare it with"
         raise InputError(message, file=outputs[0].path)
     if len(outputs) == 2 and (columns := _columns_of(*outputs)):
         return [Comparison("different", columns=columns)]

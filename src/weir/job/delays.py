@@ -6,11 +6,11 @@ Rules
    a report takes to the manager is in the delay.
 2. The delay of a sink at an event time is the time from when the last of its sources had reached it
    until the sink had: all rows up to then are there, and not committed yet. Windows that overlap
-   are no delay: when one has ended, which is the earliest moment for its rows, the sink has reached
-   the beginning of the next. So the sources' time that counts is later, by what `holds` says.
-   What other operators hold back (sessions, say) follows from the data, and counts.
+   are not a delay: when one has ended, which is the earliest moment for its rows, the sink has
+   reached the beginning of the next. So the sources' time that counts is later, by what `holds`
+   says. What other operators hold back (sessions, say) follows from the data, and counts.
 3. The first mark at an event time counts. What is computed again after a loss reaches earlier times
-   again: these are no marks. So a recovery shows as the delay of the rows that it held up.
+   again: these are not marks. So a recovery shows as the delay of the rows that it held up.
    The end of a source is always marked, and so is where one stands that goes on from a checkpoint:
    an input that has ended is waited for by nobody.
 4. Up to its first mark, a source may have come before that mark and no later. A delay counts where

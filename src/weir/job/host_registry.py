@@ -11,8 +11,8 @@ Rules
 4. When a host has reported for `parted` seconds that it does not reach another, though both reach
    the manager, one of the two is lost, so that they need not reach each other: the one with which
    more is wrong (others that it does not reach or that do not reach it, now, and hosts that were
-   lost on its account), else the one that reports it. A host at a long step cannot answer: that is
-   no sign that it is out of reach.
+   lost on its account), else the one that reports it. A host at a long step cannot answer: that
+   does not mean that it is out of reach.
 5. If the manager itself stood still for a while, it could hear of no host: that time does not count
    as the hosts' silence. On a machine that hardly gets on it stands still again and again, for
    fractions of a second: so of the time between two looks at the clock no more counts than `LOOKS`

@@ -4,7 +4,7 @@ Rules
 1. The record is made once, when the job begins, and never changes. What can change while the job
    lives is in the manager's records (`Ledger`): the user's code, the strategies.
 2. What was decided when the job began is used again whenever it goes on: nothing is sampled or
-   counted anew, so data that has grown since changes no decision.
+   counted again, so data that has grown since changes no decision.
 3. A program is the job's if its staged plan has the same fingerprint.
 """
 

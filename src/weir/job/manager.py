@@ -4,11 +4,12 @@ Rules
 1. The manager gives no orders before its first record is durable. It stops, and from then on tells
    nobody anything, when another manager has taken over or it cannot write its record
    (`record_writer.py`), and when a host reports that it follows a later epoch.
-2. When a host is lost, its instances are placed anew at once, as new incarnations (`placement.py`).
-3. A host that was not heard of for `silence` seconds is lost for good, and so is one of two that do
-   not reach each other (`host_registry.py`): if it comes back it is told to begin anew, and what it
-   reports of its vertices no longer counts. A job that has had no host at all for `host_limit`
-   seconds ends, and keeps everything.
+2. When a host is lost, its instances are placed again at once, as new incarnations
+   (`placement.py`).
+3. A host that was not heard of for `silence` seconds is lost permanently, and so is one of two that
+   do not reach each other (`host_registry.py`): if it comes back, it is ordered to start over, and
+   what it reports of its vertices no longer counts. A job that has had no host at all for
+   `host_limit` seconds ends, and keeps everything.
 4. The manager deletes objects, and lets hosts forget rows, only when a durable record says that
    they are garbage.
 5. The job is finished when every sink has committed its last row. It fails when a vertex fails, and

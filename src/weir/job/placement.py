@@ -3,8 +3,8 @@
 Rules
 1. Every vertex has as many instances as its strategy says, each on a host of its own; an instance
    for which there is no host waits.
-2. An instance that is lost, or has to begin again, is placed anew, and so are the instances of
-   vertices that its strategy says are set back, and of those that these set back in turn; no other
+2. An instance that is lost, or has to begin again, is placed again. So are the instances of
+   the vertices that its strategy sets back, and of those that these set back in turn; no other
    instance is touched.
 3. Of the instances of a vertex that run, the first writes the segments of its streams and the last
    takes checkpoints.

@@ -7,7 +7,7 @@ Rules
    first. So from the hint on, or from 0 if there is none, the records follow one another and are
    found by their names; a listing, which may lag behind, is needed only where the hint is lost.
 3. If the hint or a commit names a record that is missing or damaged, that record is lost, which is
-   an error: the job must neither begin anew nor go back. A damaged record that nothing names counts
+   an error: the job must neither start over nor go back. A damaged record that nothing names counts
    as never written.
 4. A manager that begins with a job takes it over by a record (`take_over`): one that still runs the
    job finds it under its next number, and stops.

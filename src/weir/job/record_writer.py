@@ -3,7 +3,7 @@
 Rules
 1. Records are numbered, and each number can be written only once. A manager that finds a record of
    another manager under its next number is no longer the manager, and stops (fencing). If something
-   lies there that is no record, the keeper leaves it and takes the number after it.
+   else is there, the keeper leaves it and takes the number after it.
 2. One record is under way at a time. If writing it fails, it is written again. If there is an
    object of that name already, the keeper reads it: it may be this very record.
 3. When a record is durable, the objects that it no longer refers to are deleted, and hosts may

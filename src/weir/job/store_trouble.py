@@ -3,13 +3,13 @@
 Rules
 1. A process is in trouble from the first request that failed until one succeeds. What it asked for
    is asked again all the while, and nothing is lost.
-2. A process that has been in trouble for `TELL_AFTER` seconds is told of in the story, and so is
-   its end.
+2. The story reports a process that has been in trouble for `TELL_AFTER` seconds, and the end of
+   the trouble.
 3. A host that alone is in trouble for long is given up: others can reach the store, so its vertices
    go to them. That others can is known when the manager has written a record meanwhile and another
    host has no trouble.
 4. The job ends when the trouble will last, as the store says, or has lasted too long.
-5. Trouble has lasted until the process last told of it: while a host is busy, nobody knows whether
+5. Trouble lasts until the process last reported it: while a host is busy, nobody knows whether
    its trouble is over.
 """
 

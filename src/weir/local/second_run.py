@@ -184,7 +184,7 @@ def _asked(request: _RunRequest) -> list[RowDifference] | None:
         except FileNotFoundError:
             how = process.returncode
             ended_by = f"signal {-how}" if how < 0 else f"exit code {how}"
-            raise RunError(f"the process of the second run ended by itself: {ended_by}") from None
+            raise RunError(f"the process of the second run died: {ended_by}") from None
     if isinstance(answer, WeirError):
         raise answer
     differences: list[RowDifference] | None = answer

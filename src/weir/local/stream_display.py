@@ -58,7 +58,7 @@ def show(stream: Stream, n: int = 20, *, directory: str | Path = ".") -> None:
 def explain_stream(stream: Stream, format: Format = "text") -> None:
     """Print the plan of a stream."""
     if format not in get_args(Format):
-        raise PlanError(f"a plan is shown as one of {', '.join(get_args(Format))}, not {format!r}")
+        raise PlanError(f"unknown format {format!r}; expected one of {', '.join(get_args(Format))}")
     planned = plan_program(program_of([stream.to("", name=stream.name or "Out")]))
     _put(explain(planned.program, planned.stages, format))
 
@@ -87,7 +87,7 @@ def _first_rows(
 ) -> _FirstRows | None:
     """Run the program until the first n rows are known, or None when that takes too long."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise PlanError(f"a number of rows is 0 or more, not {n!r}")
+        raise PlanError(f"invalid number of rows {n!r}; expected 0 or more")
     program = program_of([stream.to("", name="Out")])
     batches: list[Batch] = []
     run = LocalRun(

@@ -54,13 +54,13 @@ def open_partitions(
 
 
 def _beside_program(error: InputError, source: Source, start: str, program: Program) -> InputError:
-    """Say of files that are not there whether they lie beside the program."""
+    """Extend the error for a missing file if there is such a file next to the program."""
     folder = program.text.directory if program.text is not None else ""
     if _names_files(source.path, start) or not _names_files(source.path, folder):
         return error
     message = (
-        "no file matches, but beside the program one does: relative paths start at the working "
-        f"directory, or at --directory {folder}"
+        "no file matches, but one next to the program does; relative paths start at the working "
+        f"directory: use --directory {folder}"
     )
     return InputError(message, file=error.file)
 

@@ -60,7 +60,7 @@ def as_program(
     if len(only_outputs) < len(outputs):
         strange = next(type(o).__name__ for o in outputs if not isinstance(o, Output))
         if strange in ("Stream", "Selection"):
-            raise PlanError("a stream has no place to write to", hint="stream.to('path.csv')")
+            raise PlanError("a stream needs a path to write to", hint="stream.to('path.csv')")
         hint = "a text, a Path, a program, or outputs: stream.to('path')"
         raise PlanError(f"cannot run a {strange}", hint=hint)
     return program_of(only_outputs)

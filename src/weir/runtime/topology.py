@@ -187,7 +187,7 @@ def _writers_first(
                 heappush(ready, reader)
     if len(order) < len(vertices):
         stuck = ", ".join(v.id for v, count in zip(vertices, missing, strict=True) if count)
-        raise PlanError(f"no back edge closes the cycle in which {stuck} stand")
+        raise PlanError(f"the cycle of {stuck} has no back edge")
     return tuple(order)
 
 

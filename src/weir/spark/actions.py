@@ -1,6 +1,6 @@
 """Runs a Spark action that can be cancelled.
 
-The action runs in a thread of its own. So Ctrl-C, or the news that a task has failed for good,
+The action runs in a thread of its own. So Ctrl-C, or the news that a task has failed permanently,
 finds the calling thread between two looks and never inside a call to Spark: such a call cannot be
 interrupted without losing the connection that it uses.
 """

@@ -107,14 +107,14 @@ def check(
 
 def _check_options(runners: Sequence[str], cuts: Sequence[int], parallelism: Sequence[int]) -> None:
     if not runners:
-        raise PlanError("`runners` has no name", hint='runners=("local",)')
+        raise PlanError("`runners` is empty", hint='runners=("local",)')
     for runner in runners:
         if runner not in RUNNERS:
             raise unknown("runner", runner, RUNNERS)
     for cut in cuts:
         check_numbers(cut=cut, parallelism=None)
     if not parallelism:
-        raise PlanError("`parallelism` has no number", hint="parallelism=(1, 2, 3)")
+        raise PlanError("`parallelism` is empty", hint="parallelism=(1, 2, 3)")
     for spread in parallelism:
         check_numbers(cut=None, parallelism=spread)
 

@@ -58,7 +58,7 @@ class OtherProcess:
             answer = pickle.load(answers)
         except (EOFError, BrokenPipeError) as error:
             how = self._process.wait()
-            raise RunError(f"the other process ended by itself, with exit code {how}") from error
+            raise RunError(f"the other process died with exit code {how}") from error
         if isinstance(answer, str):
             raise CannotTravel(answer)
         assert isinstance(answer, Ran)

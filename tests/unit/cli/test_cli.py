@@ -315,7 +315,7 @@ def test_files_beside_a_program_in_another_folder(command: Weir) -> None:
     Path("q").mkdir()
     for name in ("p.weir", "a.jsonl"):
         Path(name).rename(f"q/{name}")
-    told = "weir: error: a.jsonl: no file matches, but beside the program one does"
+    told = "weir: error: a.jsonl: no file matches, but one next to the program does"
     result = command("run", "q/p.weir")
     assert (result.exit_code, result.stderr.startswith(told)) == (1, True)
     assert "or at --directory q\n" in result.stderr

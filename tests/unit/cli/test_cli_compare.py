@@ -112,7 +112,10 @@ def test_as_json(command: Weir) -> None:
     ("args", "message"),
     [
         (["verify", "nowhere.csv", "one/big.jsonl"], "nowhere.csv: no such file or folder"),
-        (["verify", "one.json", "one/big.jsonl"], "one.json: a run is compared with another run"),
+        (
+            ["verify", "one.json", "one/big.jsonl"],
+            "one.json: a run can only be compared with another run",
+        ),
         (["verify", "p.weir"], "p.weir: not an output"),
         (["verify"], "Missing argument"),
         (["verify", "one.json", "two.json", "--full"], "one.json: a run has no rows; --full"),

@@ -154,7 +154,7 @@ def test_run_of_an_app_equals_its_replay(command: Weir) -> None:
             ("app.py", *LOG, "--out", "out", "--param", "threshold=1,2"),
             "--param threshold has several values here; weir replay compares variants",
         ),
-        (("p.weir", *LOG), "--log belongs to an app's .py file; a script says it itself"),
+        (("p.weir", *LOG), "--log belongs to an app's .py file; a script sets this itself"),
         (("p.weir", "--out", "out"), "--out belongs to an app's .py file"),
     ],
 )

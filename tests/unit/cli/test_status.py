@@ -145,7 +145,7 @@ def test_no_row_of_the_table_is_wider_than_the_terminal(
     rows = lines[first + 1 : first + 13]
     assert [row.split()[0] for row in rows] == [f"{n}.0" for n in range(12)]
     assert max(map(len, rows)) <= wide
-    assert lines[-1].startswith("a wider terminal shows in, out") == (wide < 200)
+    assert lines[-1].startswith("a wider terminal also shows in, out") == (wide < 200)
 
 
 def test_where_no_terminal_reads_it_the_table_has_all_columns(

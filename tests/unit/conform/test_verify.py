@@ -183,12 +183,12 @@ def test_more_rows_than_are_shown(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("paths", "message"),
     [
-        (["one.json", "one.csv"], "one.json: a run is compared with another run"),
-        (["one.csv", "one.json"], "one.json: a run is compared with another run"),
-        (["one.json"], "one.json: a run is compared with another run"),
+        (["one.json", "one.csv"], "one.json: a run can only be compared with another run"),
+        (["one.csv", "one.json"], "one.json: a run can only be compared with another run"),
+        (["one.json"], "one.json: a run can only be compared with another run"),
         (["one.json", "no.json"], "no.json: No such file"),
         (["one.json", "a.json"], "a.json: not what `weir run --json` prints"),
-        (["plain.parquet"], "plain.parquet: carries no digest"),
+        (["plain.parquet"], "plain.parquet: has no digest file"),
         (["plain.csv"], "plain.csv: the types of its columns are not known"),
         (["one.csv", "broken.csv"], "broken.csv.digest: not a digest file"),
     ],

@@ -144,14 +144,14 @@ def test_the_first_stream_and_its_first_row_are_named(tmp_path: Path) -> None:
 
 def test_a_second_run_that_ends_by_itself(tmp_path: Path) -> None:
     program = program_of(tmp_path, {"dies": "SELECT dies(k) AS v FROM A"})
-    with pytest.raises(RunError, match="second run ended by itself: exit code 3"):
+    with pytest.raises(RunError, match="second run died: exit code 3"):
         run_files(program, directory=tmp_path, check=True)
     assert not (tmp_path / "dies.csv").exists()
 
 
 def test_a_second_run_that_is_killed_while_it_answers(tmp_path: Path) -> None:
     program = program_of(tmp_path, {"killed": "SELECT killed(k) AS v FROM A"})
-    with pytest.raises(RunError, match="second run ended by itself: signal 9"):
+    with pytest.raises(RunError, match="second run died: signal 9"):
         run_files(program, directory=tmp_path, check=True)
 
 

@@ -83,7 +83,7 @@ def test_a_path_that_is_given_as_a_text_is_told(folder: Path) -> None:
 
 def test_what_cannot_be_run_says_what_can() -> None:
     a = weir.stream("A", COLUMNS, "a.jsonl", vs="t")
-    with pytest.raises(weir.PlanError, match=r"a stream has no place to write to; stream\.to"):
+    with pytest.raises(weir.PlanError, match=r"a stream needs a path to write to; stream\.to"):
         as_program([a])  # type: ignore[list-item]
     with pytest.raises(weir.PlanError, match="override the DECLAREs of a text"):
         as_program(a.to("a.csv"), params={"x": "1"})

@@ -194,7 +194,7 @@ def test_what_cannot_travel_is_said() -> None:
     [
         ({}, {}, "no rows for A"),
         ({"A": ROWS, "B": []}, {}, "unknown input `B`"),
-        ({"A": ROWS}, {"runners": ()}, "`runners` has no name"),
+        ({"A": ROWS}, {"runners": ()}, "`runners` is empty"),
         ({"A": ROWS}, {"runners": ("spark",)}, "unknown runner `spark`"),
         ({"A": ROWS}, {"cuts": (0,)}, "cut must be None or a number"),
         ({"A": ROWS}, {"parallelism": ()}, "no number"),

@@ -3,8 +3,8 @@
 Rules
 1. A lost host is a failed task. Spark starts it again while the others go on, as often as
    `spark.task.maxFailures` says (in `local[N,F]`: F); sessions made for live runs say `FAILURES`.
-   When Spark gives up on the job of all hosts, the job is submitted again, so that all hosts begin
-   anew; but not after `ABORTS` times in a row in which it lasted less than `LASTING` seconds.
+   When Spark gives up on the job of all hosts, the job is submitted again, so that all hosts start
+   again; but not after `ABORTS` times in a row in which it lasted less than `LASTING` seconds.
 2. A host holds its slot for as long as the job lives. If the master says how many slots there are,
    too few are refused at once. Otherwise (executors come and go, others use the cluster) the
    manager waits, and gives up when no host comes at all (`ManagerSettings.host_limit`).

@@ -2,11 +2,11 @@
 
 Rules
 1. The driver finds out which loops a job needs (`loop_search.py`), compiles those that it has no
-   code of, and sends all code to the hosts with their tasks: as code, which it is, by the way that
-   the program's own code takes, and not through the store, where nothing is code.
+   code of, and sends all code to the hosts with their tasks, as it sends the program's own code;
+   not through the store, which never holds code.
 2. The process of a host's task loads it, if it is of its machine's kind, or compiles; then it forks
    the host, and later those that follow it, which all have the loops from the start.
-3. Who takes longer than `SIGN_AFTER` seconds tells the manager so, again and again.
+3. A process that takes longer than `SIGN_AFTER` seconds reports that to the manager, repeatedly.
 """
 
 from __future__ import annotations

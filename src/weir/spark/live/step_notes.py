@@ -2,7 +2,7 @@
 
 Contract
 1. The memory belongs to both processes: the other one can read what the host noted last when the
-   host is dead, whatever it died of. It is no file, and is gone when both processes are.
+   host is dead, whatever it died of. It is not a file, and is gone when both processes are.
 2. Only the host writes, very often: each note puts some numbers at fixed positions, and takes a
    microsecond or two. Rows that are being noted while the host dies, or while somebody else reads,
    count as not noted.

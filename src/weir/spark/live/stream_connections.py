@@ -2,13 +2,14 @@
 
 Rules
 1. What comes over a connection becomes signals, at most about `RECEIVE_BYTES` ahead of the vertex
-   that reads them. A connection that breaks is told as `Lost`; the machine then asks for another.
+   that reads them. A connection that breaks becomes the signal `Lost`; the machine then asks for
+   another.
 2. A writer gives signs of life when it has no rows (`flight.py`). A connection over which nothing
    came for a while is given up: the way may be broken without a word, and nothing would ever come.
    An entry that takes longer than that on a slow way must get through in the end: so a while is
    `SILENCE` seconds at first, and twice as long each time, until an entry comes.
 3. An address from which nothing came for `UNREACHED` seconds, though rows are wanted from there, is
-   told to the manager: it is not reached.
+   reported to the manager as not reached.
 4. Time in which the host itself stood still, in a step that holds Python's lock say, counts as
    nobody's silence.
 """

@@ -3,8 +3,8 @@
 1. The rows of a DataFrame have no origin: at equal times they are ordered by (ve, payload). So
    where Spark's tasks put them means nothing, and `delay` and `late`, which speak of the order of
    arrival, do not apply. Spark sorts each of its partitions by vs on the way in.
-2. A stream as a DataFrame is lazy, like any other: its rows are computed when an action asks,
-   each time anew. Columns are vs, ve (NULL while open), then the payload, in no order.
+2. A stream as a DataFrame is lazy, like any other: its rows are computed whenever an action
+   asks for them. Columns are vs, ve (NULL while open), then the payload, in no order.
 """
 
 from __future__ import annotations

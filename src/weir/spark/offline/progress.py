@@ -1,9 +1,9 @@
 """Reports the progress of a job through small files: tasks write them, the driver reads them.
 
-Spark Connect has no accumulators, and Spark's own task counts say nothing of events. A task
-writes its file at most every half second, under a name of its own, whole or not at all; one that
-fails for good says so in another. Where workers do not see the driver's folder there is no news,
-and nothing else is lost: an error then comes with the reports, when the job is over.
+Spark Connect has no accumulators, and Spark's own task counts say nothing of events. A task writes
+its file at most every half second, under a name of its own, whole or not at all; one that fails
+permanently writes another file. Where workers do not see the driver's folder there is no news, and
+nothing else is lost: an error then comes with the reports, when the job is over.
 """
 
 from __future__ import annotations
