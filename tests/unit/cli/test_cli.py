@@ -109,7 +109,7 @@ def test_the_directory_of_relative_paths(command: Weir) -> None:
         (["run", "p.weir", "--param", "least=x"], "--param least=x is no BIGINT"),
         (["run", "p.weir", "--cut", "0"], "--cut"),
         (["run", "p.weir", "--nonsense"], "No such option"),
-        (["conform", "nowhere.jsonl"], "nowhere.jsonl: cannot be read"),
+        (["conform", "nowhere.jsonl"], "nowhere.jsonl: cannot read the cases"),
         (["conform", "p.weir"], "p.weir, line 2: not a case"),
         (["conform", "a.jsonl", "--cut", "1,x"], "--cut takes numbers from 1 on, not 'x'"),
         (["conform", "a.jsonl", "--parallelism", "0"], "--parallelism takes numbers"),
@@ -318,7 +318,7 @@ def test_files_beside_a_program_in_another_folder(command: Weir) -> None:
     told = "weir: error: a.jsonl: no file matches, but one next to the program does"
     result = command("run", "q/p.weir")
     assert (result.exit_code, result.stderr.startswith(told)) == (1, True)
-    assert "or at --directory q\n" in result.stderr
+    assert "use --directory q\n" in result.stderr
     assert command("run", "q/p.weir", "--directory", "q").exit_code == 0
     Path("q/a.jsonl").unlink()
     assert command("run", "q/p.weir").stderr.endswith("a.jsonl: no file matches\n")

@@ -172,7 +172,7 @@ def test_values_without_one_type() -> None:
     with pytest.raises(InputError, match="int, str"):
         type_of([1, "x"])
     assert (
-        "no one type"
+        "no single type"
         in verdict(
             "Out = SELECT v FROM A;", {"A": [{"vs": 1, "v": 1}, {"vs": 2, "v": "x"}]}, expected=[]
         ).reason

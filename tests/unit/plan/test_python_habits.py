@@ -276,7 +276,7 @@ def test_show_and_head(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> No
     s.where("Amount > 100").show()
     assert capsys.readouterr().out == "vs  ve  Shop  Amount\nno rows\n"
     assert s.head(0).num_rows == 0
-    with pytest.raises(weir.PlanError, match="0 or more, not -1"):
+    with pytest.raises(weir.PlanError, match="rows -1; expected 0 or more"):
         s.head(-1)
     s.explain()
     assert "Source Rows FROM" in capsys.readouterr().out
