@@ -205,7 +205,7 @@ class Term:
         return (self >= low) & (self <= high)
 
     def like(self, pattern: str) -> Term:
-        """Say whether the text fits the pattern, as LIKE: `%` is any text, `_` any character; behind
+        """Say whether the text fits the pattern, as LIKE: `%` is any text, `_` any character. After
         a backslash each stands for itself."""
         return call("like", self, pattern)
 
