@@ -103,7 +103,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("xs = []\nxs.extend(NAMES)\napp.emit('x', v=xs)", "`NAMES` is a set", "sorted(…)"),
     ("app.emit('x', v=functools.reduce(max, NAMES))", "`NAMES` is a set", "sorted(…)"),
     ("app.emit('x', v=first(NAMES))", "`words` is a set", "sorted(…)"),
-    ("for k in {e.s: 1}.keys() & {'a'}:\n    sums.add(k, 1)", "is a set", "sorted(…)"),
+    ("for k in {e.s: 1}.keys() & {'a': 1}.keys():\n    sums.add(k, 1)", "is a set", "sorted(…)"),
     # changes of what lives elsewhere
     ("global COUNT\nCOUNT = 1", "`global COUNT` changes what lives outside", "app.state(…)"),
     ("CACHE[e.a] = 1", "`CACHE` is changed, and lives outside", "app.state(…)"),
