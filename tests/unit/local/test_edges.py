@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from weir import testing
@@ -56,6 +58,48 @@ def test_a_lifetime_that_is_moved_out_of_range_is_an_error() -> None:
         testing.run(text, {"A": [[{"vs": 2**62 - 5, "k": "a", "v": 1}]]})
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "EXTEND(20)",
+        "DURATION(20)",
+        "DURATION(4611686018427387903)",
+        "EXTEND(4611686018427387903)",
+        "SHIFT(4611686018427387903)",
+        "LIFETIME(vs, 4611686018427387906)",
+        "LIFETIME(vs, 9223372036854775807)",
+        "LIFETIME(vs, vs + v)",
+        "QUANTIZE(1000, 1000)",
+        "QUANTIZE(4611686018427387903, 4611686018427387903, 100)",
+        "HOP_LIFETIME(100, 7)",
+    ],
+)
+def test_an_end_that_is_moved_out_of_range_is_an_error(change: str) -> None:
+    text = f"{A} Out = SELECT k FROM A WITH {change};"
+    with pytest.raises(RunError, match="overflow: a lifetime was moved to"):
+        testing.run(text, {"A": [[{"vs": 2**62 - 5, "k": "a", "v": 2**62}]]})
+
+
+@pytest.mark.parametrize("change", ["POINT", "DURATION(1)", "EXTEND(0)", "CLIP_DURATION(5)"])
+def test_a_point_at_the_last_of_all_times(change: str) -> None:
+    text = f"{A} Out = SELECT k FROM A WITH {change};"
+    (row,) = testing.run(text, {"A": [[{"vs": 2**62, "k": "a", "v": 1}]]}).rows
+    assert (row["vs"], row["ve"]) == (2**62, 2**62 + 1)
+
+
+@pytest.mark.parametrize("group", ["", "GROUP BY k"])
+def test_a_window_that_would_end_at_the_open_end_is_an_error(group: str) -> None:
+    text = f"{A} Out = SELECT COUNT(*) AS n FROM A {group} WITH TUMBLING({2**62 - 1}, 1);"
+    with pytest.raises(RunError, match="overflow: a window of TUMBLING.* ends beyond"):
+        testing.run(text, {"A": [[{"vs": 2**62, "k": "a", "v": 1}]]})
+
+
+def test_no_point_is_behind_the_last_of_all_times() -> None:
+    text = f"{A} Out = SELECT k FROM A WITH POINT_AT_END;"
+    with pytest.raises(RunError, match="overflow"):
+        testing.run(text, {"A": [[{"vs": 2**62, "k": "a", "v": 1}]]})
+
+
 def test_work_is_not_quadratic_in_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reads of a stream count, not seconds: a step touches only what was written."""
     from weir.reliable.stream import MemoryStream
@@ -82,7 +126,11 @@ def test_a_wrong_regular_expression_is_found_before_anything_runs(call: str) -> 
     assert error.value.line == 2
 
 
-def test_what_arrow_cannot_compute_is_an_error_of_ours() -> None:
-    text = f"{A} Out = SELECT LPAD(k, 3000000000, 'x') AS l FROM A;"
+def test_what_arrow_cannot_compute_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise pa.ArrowCapacityError("too much")
+
+    monkeypatch.setattr(pc, "utf8_lpad", refuse)
+    text = f"{A} Out = SELECT LPAD(k, 3, 'x') AS l FROM A;"
     with pytest.raises(RunError, match="cannot be computed"):
         testing.run(text, {"A": [[{"vs": 1, "k": "a", "v": 1}]]})

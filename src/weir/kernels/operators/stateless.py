@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,6 +34,9 @@ from weir.plan.lifetime_changes import (
 )
 from weir.plan.operators import AlterLifetime, Enter, Explode, Filter, Project, schema
 from weir.plan.schema import Schema
+
+_LAST_END = LATEST + 1
+"""Where a point at the last of all times ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +150,15 @@ def _enter(node: Enter) -> Callable[[Batch], Batch]:
 def _alter(change: LifetimeChange, below: Schema) -> Transform:
     match change:
         case Duration(d):
-            return Transform(_ends(lambda vs, ve: vs + d), _same)
+            return Transform(_ends(lambda vs, ve: _moved(vs, d)), _same)
         case Extend(d):
             return Transform(_ends(lambda vs, ve: _moved(ve, d)), _same)
         case ClipDuration(d):
-            return Transform(_ends(lambda vs, ve: np.minimum(ve, vs + d)), _same)
+            return Transform(_ends(lambda vs, ve: np.minimum(ve, _moved(vs, d))), _same)
         case Point():
             return Transform(_ends(lambda vs, ve: vs + 1), _same)
         case Shift(d):
-            return Transform(_lifetimes(lambda vs, ve: (vs + d, _moved(ve, d))), _shifted(d))
+            return Transform(_lifetimes(lambda vs, ve: (_moved(vs, d), _moved(ve, d))), _shifted(d))
         case PointAtEnd():
             return Transform(_point_at_end, _same)
         case SetLifetime(shift, end):
@@ -174,7 +178,10 @@ def _alter(change: LifetimeChange, below: Schema) -> Transform:
 
 
 def _moved(times: Int64s, by: int) -> Int64s:
-    return np.where(times == OPEN, OPEN, times + by)
+    """Return the times later by so much; what would not fit lies beyond all times, but not open."""
+    if by < 0:
+        return np.where(times == OPEN, OPEN, np.maximum(times, START - by) + by)
+    return np.where(times == OPEN, OPEN, np.minimum(times, OPEN - 1 - by) + by)
 
 
 def _shifted(by: int) -> Callable[[int], int]:
@@ -186,12 +193,17 @@ def _shifted(by: int) -> Callable[[int], int]:
 
 def _with_lifetimes(batch: Batch, vs: Int64s, ve: Int64s) -> Batch:
     """Return the batch with other lifetimes; rows whose lifetime is empty are dropped."""
-    if len(vs) and (vs.min() < -LATEST or vs.max() > LATEST):
-        row = int(np.argmax((vs < -LATEST) | (vs > LATEST)))
-        raise RowFailure(row, f"overflow: a lifetime was moved to {vs[row]}, beyond ±2⁶² ticks")
+    _check_range(vs, (vs < -LATEST) | (vs > LATEST))
+    _check_range(ve, (ve > _LAST_END) & (ve != OPEN))
     moved = Batch(vs, ve, batch.columns, batch.origin)
     kept = vs < ve
     return moved if kept.all() else moved.take(kept)
+
+
+def _check_range(times: Int64s, beyond: npt.NDArray[np.bool_]) -> None:
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        raise RowFailure(row, f"overflow: a lifetime was moved to {times[row]}, beyond ±2⁶² ticks")
 
 
 def _lifetimes(
@@ -208,13 +220,17 @@ def _ends(change: Callable[[Int64s, Int64s], Int64s]) -> Callable[[Batch], Batch
 
 
 def _point_at_end(batch: Batch) -> Batch:
-    closed = batch if (batch.ve != OPEN).all() else batch.take(batch.ve != OPEN)
-    return Batch(closed.ve, closed.ve + 1, closed.columns, closed.origin)
+    never = batch.ve == OPEN  # such rows get an empty lifetime
+    vs = np.where(never, batch.vs, batch.ve)
+    return _with_lifetimes(batch, vs, np.where(never, vs, _moved(vs, 1)))
 
 
 def _set_lifetime(shift: int, end: Callable[[Batch], pa.Array]) -> Callable[[Batch], Batch]:
     def alter(batch: Batch) -> Batch:
-        return _with_lifetimes(batch, batch.vs + shift, ticks(end(batch)))
+        ends = end(batch)
+        ve = ticks(ends)
+        _check_range(ve, (ve == OPEN) & np.asarray(ends.is_valid()))  # only NULL means open
+        return _with_lifetimes(batch, _moved(batch.vs, shift), ve)
 
     return alter
 
@@ -237,7 +253,7 @@ class _Grid:
 
 
 def _quantized(vs: Int64s, ve: Int64s, size: int, grid: _Grid) -> Int64s:
-    latest = np.maximum(np.where(ve == OPEN, 0, ve) + grid.hop - 1, vs + size)
+    latest = np.maximum(_moved(np.where(ve == OPEN, 0, ve), grid.hop - 1), _moved(vs, size))
     ends = _Grid(grid.hop, grid.offset + size).floor(latest)
     return np.where(ve == OPEN, OPEN, ends)
 

@@ -188,9 +188,9 @@ class HoppingWindows(_Sliding):
         if cti == OPEN:
             if len(self._exits):
                 raise self._endless()
-            return Due(operations, self._results(cells), gone)
+            return Due(operations, self._results(operations, cells), gone)
         operations, cells = self._flush(operations, cells, last + 1)
-        return Due(operations, self._results(cells), gone)
+        return Due(operations, self._results(operations, cells), gone)
 
     def _endless(self) -> GroupFailure:
         """Make the failure of the first open event, of which only its first window is still
@@ -226,7 +226,7 @@ class HoppingWindows(_Sliding):
         )
         return operations, np.concatenate([cells, extra])
 
-    def _results(self, cells: Int64s) -> Results:
+    def _results(self, operations: Operations, cells: Int64s) -> Results:
         w = self._window
         counts = cells[:, 1] - cells[:, 0]
         check_room(
@@ -238,6 +238,13 @@ class HoppingWindows(_Sliding):
         firsts = np.repeat(np.cumsum(counts) - counts, counts)
         numbers = np.repeat(cells[:, 0], counts) + np.arange(len(emit)) - firsts
         vs = w.offset + numbers * w.hop
+        beyond = vs >= OPEN - w.size  # such an end would be open, or before all times
+        if beyond.any():
+            groups = operations.groups[operations.kinds == EMIT]
+            group = int(groups[emit[np.argmax(beyond)]])
+            raise GroupFailure(
+                group, f"overflow: a window of {window_text(w)} ends beyond 2⁶³ ticks"
+            )
         return Results(emit, vs, vs + w.size, vs + w.size)
 
     def output_cti(self, cti: int) -> int:
