@@ -262,7 +262,9 @@ def _hop_lifetime(size: int, grid: _Grid) -> Callable[[Batch], Batch]:
     def alter(batch: Batch) -> Batch:
         start = grid.ceil(batch.vs)
         if grid.hop <= size:
-            return _with_lifetimes(batch, start, grid.ceil(batch.vs + size))
+            # An end that is refused anyway is kept low enough for the grid's next point.
+            last = np.minimum(_moved(batch.vs, size), _LAST_END + 1)
+            return _with_lifetimes(batch, start, grid.ceil(last))
         inside = start - batch.vs < size
         return _with_lifetimes(batch, start, np.where(inside, start + size, start))
 
