@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import localcontext
+
 import pytest
 
 from weir.errors import RunError
@@ -31,6 +33,11 @@ def answer(aggregate: str, values: list[int | None]) -> object:
 )
 def test_rows_that_a_filter_leaves_out_do_not_fail(aggregate: str, wanted: object) -> None:
     assert answer(aggregate, [2, 0, 5, None]) == wanted
+
+
+def test_a_quantile_is_bound_whatever_the_precision_of_decimals() -> None:
+    with localcontext(prec=3):
+        assert answer("QUANTILE_DISC(v, 0.3333333333333333)", [1, 2, 3]) == 1
 
 
 def test_rows_that_a_filter_takes_still_fail() -> None:

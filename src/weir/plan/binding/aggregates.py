@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 
 import pyarrow as pa
 
@@ -53,6 +53,7 @@ _BY_ORDER = ("first", "last", "collect", "user")
 
 _FINEST_SHARE = Decimal("1e-18")
 """The kernels divide by the denominator of a quantile's p, which must stay far below 2⁶³."""
+_ENOUGH_DIGITS = Context(prec=40)  # whatever precision the program that calls has set
 
 
 def is_aggregate(expr: Expr, functions: UserFunctions) -> bool:
@@ -124,7 +125,7 @@ def _quantile(call: AggregateCall) -> AggregateCall:
         raise PlanError(
             f"{name}(x, p) takes a number p from 0 to 1, written out", position=call.position
         )
-    if share.quantize(_FINEST_SHARE) != share:
+    if share.quantize(_FINEST_SHARE, context=_ENOUGH_DIGITS) != share:
         raise PlanError(
             f"the p of {call.function.upper()} has more than 18 decimals: {params[0]}",
             position=call.position,
