@@ -35,7 +35,7 @@ BUGS = (
         'event = "made(fresh(values))" if nested else f"made({row})"', 'event = f"made({row})"',
         _RUN_TESTS),
     Bug("what handlers change outside is not looked at", "handlers/runs/hidden_state.py",
-        "            if self._before.get(name, fingerprint) != fingerprint:",
+        "            if self._before.setdefault((name, holder), fingerprint) != fingerprint:",
         "            if False:", _RUN_TESTS),
     # --- cells ---
     Bug("a live state takes the key of another row", _CELLS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -117,9 +118,8 @@ def test_who_has_patience_waits_and_is_told_why(
     store.on_wait = told.append
     assert store.get("job") is None
     assert 1 <= len(told) <= 4
-    assert (
-        told[0] == "cannot read job from 's3://data/job': the store answers 503 SlowDown (for 1 s)"
-    )
+    why = r"cannot read job from 's3://data/job': the store answers 503 SlowDown \(for [12] s\)"
+    assert re.fullmatch(why, told[0])  # half a second, and what a busy machine adds
 
 
 def test_a_conflict_decides_nothing(serve: Serve) -> None:

@@ -197,7 +197,7 @@ def test_what_cannot_travel_is_said() -> None:
         ({"A": ROWS}, {"runners": ()}, "`runners` is empty"),
         ({"A": ROWS}, {"runners": ("spark",)}, "unknown runner `spark`"),
         ({"A": ROWS}, {"cuts": (0,)}, "cut must be None or a number"),
-        ({"A": ROWS}, {"parallelism": ()}, "no number"),
+        ({"A": ROWS}, {"parallelism": ()}, "is empty"),
         ({"A": ROWS}, {"stream": "C"}, "no stream `C`"),
     ],
 )
