@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,12 +135,18 @@ def free_port() -> int:
 
 
 def assert_metrics(port: int) -> None:
-    """The metrics of a job that runs are served, and can be read."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        found = {f.name: f for f in text_string_to_metric_families(answer.read().decode())}
-    assert found["weir_events"].samples[0].value > 10_000
-    assert found["weir_hosts"].samples[0].value == 2
-    assert any(s.value > 0 for s in found["weir_output_delay_seconds"].samples)
+    """The metrics of a job that runs are served, and can be read. They may be a second older than
+    the status in the store."""
+    for _ in range(20):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        metrics = {family.name: family for family in text_string_to_metric_families(text)}
+        if metrics["weir_events"].samples[0].value > 10_000:
+            break
+        time.sleep(0.25)
+    assert metrics["weir_events"].samples[0].value > 10_000
+    assert metrics["weir_hosts"].samples[0].value == 2
+    assert any(s.value > 0 for s in metrics["weir_output_delay_seconds"].samples)
 
 
 def assert_shown(folder: Path) -> None:
