@@ -174,7 +174,7 @@ def test_files_know_no_scripts() -> None:
 def test_one_function_plans_for_all() -> None:
     parts = {"weir.plan.rewrites.rewrite.rewrite", "weir.plan.stages.cut_stages"}
     users = {p for p in modules() if parts & imported(p)}
-    assert users == {SRC / "weir/runtime/planning.py"}
+    assert users == {SRC / "weir/runtime/program_plan.py"}
 
 
 def test_the_tables_of_contributing_are_the_folders() -> None:

@@ -277,7 +277,7 @@ def explain(
     with clean_errors(debug), told_warnings(strict=strict):
         sys.dont_write_bytecode = True  # explain writes nothing next to the user's code
         from weir.plan.explain import explain as shown
-        from weir.runtime.planning import plan_program
+        from weir.runtime.program_plan import plan_program
 
         chosen = Form.json if as_json else form
         if is_app(program):

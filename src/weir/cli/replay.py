@@ -174,7 +174,7 @@ def explain_app(
     from weir.plan.explain import explain as shown
     from weir.plan.settings import with_settings
     from weir.replay.app_programs import how_it_runs
-    from weir.runtime.planning import plan_program
+    from weir.runtime.program_plan import plan_program
 
     program = program_of_app(path, name, None, params, None, "parquet")
     planned = plan_program(with_settings(program, pairs(said, "--set")), parallelism)

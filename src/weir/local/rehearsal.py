@@ -55,7 +55,7 @@ from weir.plan.usercode.functions import (
     ScalarFunction,
 )
 from weir.runtime.outputs import output_writer
-from weir.runtime.planning import plan_program
+from weir.runtime.program_plan import plan_program
 
 FEW = range(12)
 """Numbers of rows that share a few values."""

@@ -23,7 +23,7 @@ from weir.reliable.traces import Traces
 from weir.reliable.vertex import Vertex
 from weir.runtime.failed_rows import completing
 from weir.runtime.partitions import Partitions
-from weir.runtime.planning import plan_program
+from weir.runtime.program_plan import plan_program
 from weir.runtime.reports import OnProgress, Progress, SinkTotal, SourceTotal
 from weir.runtime.row_differences import written_by
 from weir.runtime.source_vertex import PartitionReader, SourceVertex

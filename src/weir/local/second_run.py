@@ -38,7 +38,7 @@ from weir.plan.usercode.unsaved_windows import unsaved_cells
 from weir.reliable.differences import RowDifference
 from weir.reliable.traces import Traces
 from weir.runtime.partitions import Partitions, open_partitions
-from weir.runtime.planning import plan_program
+from weir.runtime.program_plan import plan_program
 from weir.script.program import parse_program
 
 _COMMAND = "import sys; from weir.local.second_run import main; main(*sys.argv[1:])"

@@ -21,7 +21,7 @@ from weir.plan.explain import Format, explain
 from weir.plan.explain_svg import svg_of
 from weir.plan.stream import Stream
 from weir.runtime.partitions import open_partitions
-from weir.runtime.planning import plan_program
+from weir.runtime.program_plan import plan_program
 from weir.runtime.programs import program_of
 from weir.wording import counted
 

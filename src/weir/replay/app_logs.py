@@ -19,7 +19,7 @@ from weir.plan.operators import Source
 from weir.plan.program import Program
 from weir.replay.batch_cuts import RankedLog
 from weir.runtime.input_warnings import warn_of_inputs
-from weir.runtime.planning import columns_read
+from weir.runtime.program_plan import columns_read
 
 _EDGE = 1 << 16
 

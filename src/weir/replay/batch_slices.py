@@ -15,7 +15,7 @@ from weir.replay.batch_runs import RunChoice
 from weir.replay.chunk_prefetch import AheadPartition
 from weir.replay.slices import slices_of
 from weir.runtime.partitions import Partitions
-from weir.runtime.planning import columns_read
+from weir.runtime.program_plan import columns_read
 
 WORTH_A_THREAD = 10_000
 """A batch of fewer events is read as fast as a thread is started."""
@@ -73,6 +73,8 @@ def batch_partitions(
     """Return what the sources of a batch's program read: logs, the states before it (`tables`, by
     their keys), and the other sources of the program's streams."""
     partitions: dict[str, Sequence[SourcePartition]] = {}
+    others = [s for s in program.program.sources if s.name not in {*program.restored, *logs}]
+    columns = columns_read(program.program, others) if others else {}
     for source in program.program.sources:
         if source.name in program.restored:
             partitions[source.name] = [
@@ -81,6 +83,5 @@ def batch_partitions(
         elif source.name in logs:
             partitions[source.name] = logs[source.name]
         elif source.has_origins:  # else it is a DataFrame, which the runner brings
-            needed = columns_read(program.program, [source])[source]
-            partitions[source.name] = open_any(source, "", needed=needed)
+            partitions[source.name] = open_any(source, "", needed=columns[source])
     return partitions

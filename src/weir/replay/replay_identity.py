@@ -14,7 +14,7 @@ from weir.plan.usercode.code_fingerprint import program_code, value_text
 from weir.replay.batch_programs import BatchProgram, ReplayTask
 from weir.replay.run_folder import COMPILED
 from weir.replay.saved_state import state_mark
-from weir.runtime.planning import plan_program
+from weir.runtime.program_plan import plan_program
 
 
 def replay_parts(

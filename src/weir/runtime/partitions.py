@@ -13,7 +13,7 @@ from weir.plan.operators import Source
 from weir.plan.program import Program
 from weir.plan.traversal import ordered_nodes
 from weir.runtime.input_warnings import warn_of_inputs
-from weir.runtime.planning import columns_read
+from weir.runtime.program_plan import columns_read
 
 Partitions = Mapping[str, Sequence[SourcePartition]]
 KnownNames = Mapping[str, Sequence[str]]

@@ -32,7 +32,7 @@ from weir.reliable.digest import Digest, digest
 from weir.reliable.keys import commit_key
 from weir.reliable.strategies import make_strategy
 from weir.runtime.instance_factory import InstanceMaker
-from weir.runtime.planning import plan_program
+from weir.runtime.program_plan import plan_program
 from weir.runtime.topology import vertex_name
 from weir.runtime.vertices import source_of
 from weir.simulator.faults import Faults, drawn_faults

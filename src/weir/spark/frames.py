@@ -12,7 +12,7 @@ from weir.plan.operators import Source
 from weir.plan.program import Program
 from weir.plan.traversal import ordered_nodes
 from weir.runtime.partitions import NONE_KNOWN, KnownNames, Partitions, open_partitions
-from weir.runtime.planning import columns_read
+from weir.runtime.program_plan import columns_read
 
 
 def all_partitions(

@@ -11,7 +11,7 @@ from weir.events.batch import Batch, concat_batches, empty_batch
 from weir.events.order import in_order
 from weir.plan.program import Output, Program
 from weir.runtime.outputs import output_schema
-from weir.runtime.planning import plan_program
+from weir.runtime.program_plan import plan_program
 from weir.runtime.row_differences import written_by
 from weir.testing.memory_runs import Answers, batch_rows, memory_partitions, run_all
 from weir.testing.trial_inputs import SourceRows

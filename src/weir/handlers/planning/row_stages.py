@@ -573,15 +573,17 @@ class _Planning:
         the read can be answered there."""
         if self._traits.can_fail(read.state) or self._follows_merges(read, position):
             return None
-        for stop in asked:
-            first = stop.accesses[0]
-            if (
-                first.is_certain
-                and same_key(first, read, any_state=True)
-                and self._traits.has_same_keys(first.state, read.state)
-            ):
-                return stop
-        return None
+        return next((stop for stop in asked if self._tells(stop.accesses[0], read)), None)
+
+    def _tells(self, first: StateAccess, later: StateAccess) -> bool:
+        """Tell whether the key of an access is that of a later one, for every event that comes to
+        the later one."""
+        return (
+            first.is_certain
+            and first.order < later.order
+            and same_key(first, later, any_state=True)
+            and self._traits.has_same_keys(first.state, later.state)
+        )
 
     def _early_number(self, read: StateAccess) -> int | None:
         return next((n for n, early in enumerate(self._early) if same_key(read, early)), None)
@@ -702,15 +704,8 @@ class _Planning:
         """Return the step that tells the key of an access for every event which comes to it; -1 if
         there is none."""
         for number, step in enumerate(self._steps):
-            if isinstance(step, AskedStep) and step.reads:
-                first = step.reads[0]
-                if (
-                    first.is_certain
-                    and same_key(first, access, any_state=True)
-                    and self._accesses.index(first) < self._accesses.index(access)
-                    and self._traits.has_same_keys(first.state, access.state)
-                ):
-                    return number
+            if isinstance(step, AskedStep) and step.reads and self._tells(step.reads[0], access):
+                return number
         return -1
 
     def _notes(self, waits: Edges) -> list[_Stop]:

@@ -43,7 +43,7 @@ from weir.reliable.keys import JOB, UNCHECKED
 from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
 from weir.runtime.partitions import Partitions, start_of
-from weir.runtime.planning import plan_program
+from weir.runtime.program_plan import plan_program
 from weir.runtime.vertices import source_of
 from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live.live_check import refuse_endless

@@ -14,7 +14,7 @@ from weir.job.commit_log import read_part
 from weir.job.ledger import Ledger
 from weir.job.output_reader import commits
 from weir.reliable.digest import Digest
-from weir.runtime.planning import plan_program
+from weir.runtime.program_plan import plan_program
 from weir.runtime.topology import vertex_name
 from weir.spark.live.live_run import make_live
 from weir.spark.live.settings import LiveSettings

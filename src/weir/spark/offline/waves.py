@@ -26,7 +26,7 @@ from weir.plan.program import Program
 from weir.plan.rewrites.two_phase import Pays
 from weir.plan.stages import Link, Stage, StagedPlan, links_of
 from weir.runtime.partitions import Partitions
-from weir.runtime.planning import plan_program
+from weir.runtime.program_plan import plan_program
 from weir.runtime.topology import Topology, VertexId, VertexSpec
 from weir.spark.offline.targets import Target
 
