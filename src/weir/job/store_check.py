@@ -6,7 +6,7 @@ What is checked
 3. Every commit from the first to the last, and every part: name, size, seal, rows and digest.
 4. Of a job that has not finished, every record of a source's log, from the first that a restart
    needs to the last that is known.
-5. The status, which nothing refers to either; whoever is told of a damaged one is told so.
+5. The status, too, though nothing refers to it: a damaged one is reported as harmless.
 Other objects are only counted: nothing refers to them, so they do no harm.
 """
 

@@ -104,31 +104,31 @@ class Reach:
 
     def of_function(self, function: FunctionType, *, handler: bool = False) -> Touched:
         """Return what a function may touch, together with all that it may call."""
-        found = Touched()
+        touched = Touched()
         waiting, seen = [function], {function}
         while waiting:
             one = waiting.pop()
             own = self._of_one(one, handler and one is function)
-            found.include(own)
+            touched.include(own)
             new = [f for f in own.calls if f not in seen]
             waiting += new
             seen.update(new)
-        return found
+        return touched
 
     def of_thing(self, thing: object) -> Touched:
         """Return what an object's functions may touch, and the states that lie in it."""
-        found = Touched()
+        touched = Touched()
         inner: Any
         for inner in inside(thing):
             own = type(inner)
             if own is FunctionType and is_users(inner):
-                found.include(self.of_function(inner))
+                touched.include(self.of_function(inner))
             elif issubclass(own, State):
-                found.reads.add(inner.name)
-                found.writes.add(inner.name)
+                touched.reads.add(inner.name)
+                touched.writes.add(inner.name)
             elif issubclass(own, AppParam):
-                found.params.add(inner._weir_name)
-        return found
+                touched.params.add(inner._weir_name)
+        return touched
 
     def of_nodes(
         self,
@@ -187,10 +187,10 @@ def resolver(function: FunctionType) -> Resolve:
     def resolve(name: str) -> object:
         if name in closure:
             try:
-                found: object = closure[name].cell_contents
+                value: object = closure[name].cell_contents
             except ValueError:  # nothing was assigned yet
                 return DYNAMIC
-            return found
+            return value
         return function.__globals__.get(name, names.get(name, DYNAMIC))
 
     return resolve
@@ -403,13 +403,13 @@ class _Mentioned:
 def _used_as_containers(root: ast.AST) -> dict[ast.AST, str]:
     """Return the names that are used as a dict's would be, with what is wrong if they are
     states."""
-    found: dict[ast.AST, str] = {}
+    problems: dict[ast.AST, str] = {}
     for node in ast.walk(root):
         match node:
             case ast.Subscript(value=of):
-                found[of] = found[node] = "has no items"
+                problems[of] = problems[node] = "has no items"
             case ast.For(iter=of) | ast.comprehension(iter=of):
-                found[of] = "cannot be gone through: only cells whose key is known are read"
+                problems[of] = "cannot be gone through: only cells whose key is known are read"
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[of]):
-                found[of] = "is not asked for its keys: each has a cell, the default at first"
-    return found
+                problems[of] = "is not asked for its keys: each has a cell, the default at first"
+    return problems

@@ -132,15 +132,15 @@ def parts_of(thing: object) -> Held:
 
 def attribute_of(thing: object, name: str) -> Held:
     """Return what an attribute of an object is, or all that lies in it if that cannot be told."""
-    found = attribute(thing, name)
-    return parts_of(thing) if found is DYNAMIC else held_of(found)
+    value = attribute(thing, name)
+    return parts_of(thing) if value is DYNAMIC else held_of(value)
 
 
 def has_field(held: Held, name: str) -> bool:
     """Tell whether a name stands for one part of a value, as of a named tuple."""
     objects = [thing.thing for thing in held.things if isinstance(thing, ProgramObject)]
-    found = [attribute(thing, name) for thing in objects]
-    return bool(found) and not any(f is DYNAMIC or type(f) is BuiltinMethodType for f in found)
+    values = [attribute(thing, name) for thing in objects]
+    return bool(values) and not any(f is DYNAMIC or type(f) is BuiltinMethodType for f in values)
 
 
 def property_of(thing: object, name: str) -> FunctionType | None:
@@ -170,12 +170,12 @@ class GivenValues:
         """Return what the arguments of a function hold."""
         plain = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
         names = [*plain, *(a.arg for a in node.args.kwonlyargs)]
-        found = {name: either(self.spread, self.named.get(name, NOTHING)) for name in names}
+        arguments = {name: either(self.spread, self.named.get(name, NOTHING)) for name in names}
         for name, held in zip(plain, self.plain, strict=False):
-            found[name] = either(found[name], held)
+            arguments[name] = either(arguments[name], held)
         if node.args.vararg is not None:
-            found[node.args.vararg.arg] = made_of(self.spread, *self.plain[len(plain) :])
+            arguments[node.args.vararg.arg] = made_of(self.spread, *self.plain[len(plain) :])
         if node.args.kwarg is not None:
             rest = [held for name, held in self.named.items() if name not in names]
-            found[node.args.kwarg.arg] = made_of(self.spread, *rest)
-        return found
+            arguments[node.args.kwarg.arg] = made_of(self.spread, *rest)
+        return arguments

@@ -81,18 +81,18 @@ def instance_dict(thing: object) -> dict[str, Any]:
 
 def contained(thing: object) -> list[object] | None:
     """Return what a container holds, without plain data; None if it is none."""
-    found: list[object]
+    parts: list[object]
     own = type(thing)  # `isinstance` would ask the object, which may say what it stands for
     if issubclass(own, dict):
-        found = [*dict.keys(thing), *dict.values(thing)]  # type: ignore[arg-type]
+        parts = [*dict.keys(thing), *dict.values(thing)]  # type: ignore[arg-type]
     elif issubclass(own, MappingProxyType):
-        found = [*MappingProxyType.keys(thing), *MappingProxyType.values(thing)]  # type: ignore[arg-type]
+        parts = [*MappingProxyType.keys(thing), *MappingProxyType.values(thing)]  # type: ignore[arg-type]
     else:
         kind = next((kind for kind in _CONTAINERS if issubclass(own, kind)), None)
         if kind is None:
             return None
-        found = list(kind.__iter__(thing))  # type: ignore[arg-type]
-    return [part for part in found if type(part) not in _DATA]
+        parts = list(kind.__iter__(thing))  # type: ignore[arg-type]
+    return [part for part in parts if type(part) not in _DATA]
 
 
 def is_plain_container(thing: object) -> bool:
@@ -142,16 +142,16 @@ def _parts(thing: Any, libraries: bool) -> list[object]:
 
 def attributes_of(thing: object) -> dict[str, object]:
     """Return what an object has in its `__dict__`, and if its class is the user's in its slots."""
-    found = dict(instance_dict(thing))
+    attributes = dict(instance_dict(thing))
     if is_users_class(type(thing)):
         for kind in class_mro(type(thing)):
             for name, member in class_dict(kind).items():
                 if type(member) is MemberDescriptorType:
                     try:
-                        found[name] = member.__get__(thing)
+                        attributes[name] = member.__get__(thing)
                     except AttributeError:  # nothing was assigned yet
                         continue
-    return found
+    return attributes
 
 
 def is_users_class(kind: type) -> bool:
@@ -167,19 +167,19 @@ def is_users_class(kind: type) -> bool:
 def _members(kind: type) -> list[object]:
     """Return what a class gives to its objects, as far as it is the user's: functions that have a
     source, those of properties too, and values."""
-    found: list[object] = []
+    functions: list[object] = []
     for base in filter(is_users_class, class_mro(kind)):
         for name, part in class_dict(base).items():
             own = type(part)
             if issubclass(own, staticmethod | classmethod):
-                found.append(part.__func__)
+                functions.append(part.__func__)
             elif issubclass(own, property):
-                found += (part.fget, part.fset, part.fdel)
+                functions += (part.fget, part.fset, part.fdel)
             elif issubclass(own, functools.cached_property):
-                found.append(part.func)
+                functions.append(part.func)
             elif own is FunctionType or not name.startswith("__"):
-                found.append(part)
-    return [part for part in found if type(part) is not FunctionType or _is_read(part)]
+                functions.append(part)
+    return [part for part in functions if type(part) is not FunctionType or _is_read(part)]
 
 
 def _is_read(function: FunctionType) -> bool:

@@ -5,7 +5,7 @@ event. A set has no order that a second run would repeat, so it is used where or
 `in`, `len`, comparisons, operators and methods of sets, `sorted`, `min` and `max` without a key.
 
 A set is seen where it is made, by the names that it is assigned to, as a global, and as an argument
-whose annotation says so. What functions return and containers hold is not followed.
+that is annotated as one. What functions return and containers hold is not followed.
 """
 
 from __future__ import annotations
@@ -206,23 +206,23 @@ def _unpacked(target: ast.expr, value: ast.expr) -> list[ast.expr]:
 def _set_arguments(arguments: ast.arguments) -> frozenset[str]:
     """Return the arguments that are said to be sets."""
     every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    found = set()
+    names = set()
     for argument in every:
         match argument.annotation:
             case (
                 ast.Name(id="set" | "frozenset")
                 | ast.Subscript(value=ast.Name(id="set" | "frozenset"))
             ):
-                found.add(argument.arg)
-    return frozenset(found)
+                names.add(argument.arg)
+    return frozenset(names)
 
 
 def _assignments(node: ast.AST) -> dict[str, _Assigned]:
     """Return what is assigned to each name; None where that is no single expression."""
-    found: dict[str, _Assigned] = {}
+    assigned: dict[str, _Assigned] = {}
 
     def note(name: str, value: ast.expr | None) -> None:
-        found.setdefault(name, _Assigned([])).values.append(value)
+        assigned.setdefault(name, _Assigned([])).values.append(value)
 
     for inner in ast.walk(node):
         match inner:
@@ -244,7 +244,7 @@ def _assignments(node: ast.AST) -> dict[str, _Assigned]:
                     note(name_node.id, None)
             case ast.withitem(optional_vars=ast.Name(id=name)):
                 note(name, None)
-    return found
+    return assigned
 
 
 def _mutable_defaults(arguments: ast.arguments) -> set[str]:

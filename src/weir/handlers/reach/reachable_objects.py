@@ -63,7 +63,7 @@ _USER_FUNCTIONS = (ScalarFunction, AggregateFunction, OperatorFunction)
 def reachable(*roots: object) -> Iterator[object]:
     """Return the things and all that they reach, each once."""
     walk = _ObjectWalk(roots)
-    return iter(walk.found.values())
+    return iter(walk.reached.values())
 
 
 def holders(*roots: object) -> Iterator[object]:
@@ -103,7 +103,7 @@ class _ObjectWalk:
     """A `_ObjectWalk` goes from thing to thing until nothing new is met."""
 
     def __init__(self, roots: tuple[object, ...]) -> None:
-        self.found: dict[int, object] = {}
+        self.reached: dict[int, object] = {}
         self._names: set[str] = set()
         """The names that code which was met uses, as globals or attributes."""
         self._modules: list[tuple[ModuleType, set[str]]] = []
@@ -112,9 +112,9 @@ class _ObjectWalk:
         while waiting:
             while waiting:
                 thing = waiting.pop()
-                if type(thing) in _DATA or id(thing) in self.found:
+                if type(thing) in _DATA or id(thing) in self.reached:
                     continue
-                self.found[id(thing)] = thing
+                self.reached[id(thing)] = thing
                 waiting += self._parts(thing)
             for module, seen in self._modules:
                 new = (self._names & vars(module).keys()) - seen
@@ -171,9 +171,9 @@ class _ObjectWalk:
 
 def named_globals(function: FunctionType) -> list[tuple[str, object]]:
     """Return the globals that a function's code names, with their values."""
-    known = function.__globals__
+    globals_ = function.__globals__
     names = sorted(_global_names(function.__code__))
-    return [(name, known[name]) for name in names if name in known]
+    return [(name, globals_[name]) for name in names if name in globals_]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -288,17 +288,17 @@ class _UseWalk:
 
     def _attribute(self, held: Held, name: str) -> Held:
         """Return what `.name` may be, but for what lies in a container."""
-        found: list[Held] = []
+        values: list[Held] = []
         for thing in held.things:
             match thing:
                 case State() if name == "get" or name in MERGES:
-                    found.append(Held(frozenset((StateMethod(thing, name),))))
+                    values.append(Held(frozenset((StateMethod(thing, name),))))
                 case ProgramObject(thing=of):
-                    found.append(attribute_of(of, name))
+                    values.append(attribute_of(of, name))
                     if (function := property_of(of, name)) is not None:
                         given = GivenValues((Held(frozenset((thing,))),))
-                        found.append(self._enter(function, given, (thing, name)))
-        return self._mentioned(either(*found))
+                        values.append(self._enter(function, given, (thing, name)))
+        return self._mentioned(either(*values))
 
     def _taken_out(self, held: Held) -> Held:
         """Return what an element may be: of an object whatever lies in it."""

@@ -63,13 +63,13 @@ def attribute(thing: object, name: str) -> object:
         return _of_class(thing, name)
     if class_module(own) == "builtins":
         return DYNAMIC
-    base, found = _in_classes(class_mro(own), name)
-    if base is not None and _is_data_descriptor(found):
-        return _bound(base, found, thing, own)
+    base, member = _in_classes(class_mro(own), name)
+    if base is not None and _is_data_descriptor(member):
+        return _bound(base, member, thing, own)
     held = instance_dict(thing).get(name, DYNAMIC)
     if held is not DYNAMIC or base is None:
         return held
-    return _bound(base, found, thing, own)
+    return _bound(base, member, thing, own)
 
 
 def static_attribute(thing: object, name: str) -> object:
@@ -78,12 +78,12 @@ def static_attribute(thing: object, name: str) -> object:
     if issubclass(own, HiddenObject):
         return DYNAMIC
     if issubclass(own, type):
-        _, found = _in_classes((*class_mro(thing), *class_mro(own)), name)
-        return found
-    base, found = _in_classes(class_mro(own), name)
-    if base is not None and _is_data_descriptor(found):
-        return found
-    return instance_dict(thing).get(name, found)
+        _, member = _in_classes((*class_mro(thing), *class_mro(own)), name)
+        return member
+    base, member = _in_classes(class_mro(own), name)
+    if base is not None and _is_data_descriptor(member):
+        return member
+    return instance_dict(thing).get(name, member)
 
 
 def name_of(thing: object) -> str:
@@ -103,12 +103,12 @@ def is_iterator(thing: object) -> bool:
     return _has(thing, "__iter__") and _has(thing, "__next__")
 
 
-def getter_of(found: Any) -> object:
+def getter_of(member: Any) -> object:
     """Return the function of a property; None for what is no property."""
-    if issubclass(type(found), property):
-        return class_dict(property)["fget"].__get__(found)
-    if issubclass(type(found), functools.cached_property):
-        return instance_dict(found).get("func")
+    if issubclass(type(member), property):
+        return class_dict(property)["fget"].__get__(member)
+    if issubclass(type(member), functools.cached_property):
+        return instance_dict(member).get("func")
     return None
 
 
