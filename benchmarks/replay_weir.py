@@ -41,7 +41,7 @@ def replay(
         parallelism=1 if kind == "local" else 2,
         vectorise=kind != "rows",
         batch=batch,
-        anew=True,
+        fresh=True,
         **more,
     )
 

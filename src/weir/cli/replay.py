@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -121,9 +122,10 @@ def replay(
     cut: CutOption = None,
     check: CheckOption = False,
     shadow: ShadowOption = None,
-    anew: Annotated[
-        bool, typer.Option("--anew", help="Forget what is in DIR/.replay, and start over.")
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Discard DIR/.replay, and start over.")
     ] = False,
+    anew: Annotated[bool, typer.Option("--anew", hidden=True)] = False,
     name: AppNameOption = None,
     strict: StrictOption = False,
     as_json: RunJsonOption = False,
@@ -141,6 +143,8 @@ def replay(
         clean_errors(debug, lost="; the same command goes on with what is finished"),
         told_warnings(strict=strict) as warned,
     ):
+        if anew:
+            warnings.warn("--anew is deprecated; use --fresh", FutureWarning, stacklevel=1)
         if runner is ReplayRunnerName.local and (master is not None or setting):
             raise Usage("--master and --conf belong to --runner offline")
         loaded = read_app(app, name)
@@ -152,13 +156,26 @@ def replay(
         meter = Meter(Console(stderr=True), in_time=_in_time(loaded), as_json=as_json)
         with meter, prints_aside():
             report = replay_app(
-                loaded, logs=dict(map(parse_log, log or ())), out=out,
+                loaded,
+                logs=dict(map(parse_log, log or ())),
+                out=out,
                 format=form.value,
-                start=since, end=until, batch=batch, state_in=state_in, state_out=state_out,
-                params=several(param), anew=anew, progress=meter.take, runner=runner.value,
-                parallelism=parallelism, cut=cut, check=check, shadow=shadow, master=master,
+                runner=runner.value,
+                start=since,
+                end=until,
+                batch=batch,
+                state_in=state_in,
+                state_out=state_out,
+                params=several(param),
+                parallelism=parallelism,
+                cut=cut,
+                check=check,
+                shadow=shadow,
+                fresh=fresh or anew,
+                progress=meter.take,
+                master=master,
                 settings=pairs(setting, "--conf"),
-            )  # fmt: skip
+            )
         _print_replay(report, meter.elapsed, state_out, warned, as_json)
 
 
@@ -277,7 +294,7 @@ def _print_replay(
     if state_out is not None:
         say(in_one_line(f"state -> {state_out}"))
     if report.again:
-        say("weir: this replay had finished already: nothing was run (--anew runs it)", err=True)
+        say("weir: this replay had finished already: nothing was run (--fresh runs it)", err=True)
         return
     if report.redone:
         why = f"weir: this replay had finished, and was run again: {report.redone}"

@@ -13,6 +13,7 @@ Rules
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -88,6 +89,7 @@ def replay_app(
     cut: int | None = None,
     check: bool = False,
     shadow: int | None = None,
+    fresh: bool = False,
     anew: bool = False,
     vectorise: bool = True,
     progress: OnProgress | None = None,
@@ -101,9 +103,12 @@ def replay_app(
     `batch` is how many events of all logs together are a batch. `state_in` begins with a saved
     state, `state_out` saves that in the end. A parameter with a list of values makes variants, each
     in a folder of its own. `shadow` is how many first events are compared with the serial loop (0:
-    none). `anew` forgets what an earlier try has done. The runner `offline` is a job of Spark, in
-    the session `spark`, or in one that is made with `master` and `settings`.
+    none). `fresh` discards what an earlier try has done (`anew` is its deprecated name). The runner
+    `offline` is a job of Spark, in the session `spark`, or in one that is made with `master` and
+    `settings`.
     """
+    if anew:
+        warnings.warn("`anew` is deprecated; use `fresh`", FutureWarning, stacklevel=4)
     check_numbers(cut=cut, parallelism=parallelism)
     if format not in ("parquet", "jsonl"):
         raise PlanError(f"invalid format '{format}'", hint="expected parquet or jsonl")
@@ -125,7 +130,7 @@ def replay_app(
         None if end is None else parse_time(end, "--to"),
         vectorise,
     )
-    return _Replay(task, options, choice, progress, anew, shadow).run()
+    return _Replay(task, options, choice, progress, fresh or anew, shadow).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,7 @@ class _Replay:
     options: _Options
     choice: RunChoice
     progress: OnProgress | None
-    anew: bool
+    fresh: bool
     shadow: int | None
     first: BatchProgram = field(init=False)
     """The program of the first batch, with the states after it."""
@@ -176,14 +181,14 @@ class _Replay:
         own_sources = {*task.paths, *self.first.restored}
         others = [s for s in self.first.program.sources if s.name not in own_sources]
         # Nobody can tell whether a DataFrame is what it was.
-        anew = self.anew or not all(source.has_origins for source in others)
+        fresh = self.fresh or not all(source.has_origins for source in others)
         logs = [*times, *open_sources(others)]
         paths = {key: self._output_path(key) for key in self.first.emitted}
         options, saved = self.options, list(self._saved.values())
         check_places(
             self.first, paths, logs, out=options.out, state_in=options.state_in, saved=saved
         )
-        with opened_folder(options.out, anew=anew) as folder:
+        with opened_folder(options.out, fresh=fresh) as folder:
             folder.begin(self._parts(logs))
             done = folder.report
             redone = "" if done is None else what_differs(done, self.options.state_out)

@@ -111,7 +111,7 @@ class RunFolder:
         elif differences:
             raise PlanError(
                 f"'{self.path}' holds another replay: {', '.join(differences)}",
-                hint="choose another --out, or delete that folder with --anew",
+                hint="choose another --out, or delete that folder with --fresh",
             )
 
     def _changes(self, now: ReplayRecord) -> list[str]:
@@ -209,7 +209,7 @@ class RunFolder:
 
     @property
     def _way_out(self) -> str:
-        return f"delete '{self.path}' with --anew to run everything again"
+        return f"delete '{self.path}' with --fresh to run everything again"
 
     def _read(self, file: Path, decoder: msgspec.json.Decoder[KeptRecord]) -> KeptRecord:
         try:
@@ -230,9 +230,9 @@ def _sealed(record: msgspec.Struct) -> bytes:
 
 
 @contextmanager
-def opened_folder(out: Path, *, anew: bool = False) -> Iterator[RunFolder]:
-    """Open the `.replay` folder of an output folder, for one process at a time; `anew` forgets what
-    is in it."""
+def opened_folder(out: Path, *, fresh: bool = False) -> Iterator[RunFolder]:
+    """Open the `.replay` folder of an output folder, for one process at a time; `fresh` discards
+    what is in it."""
     folder = out / NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -247,6 +247,6 @@ def opened_folder(out: Path, *, anew: bool = False) -> Iterator[RunFolder]:
             except BlockingIOError:
                 raise RunError(f"another process is replaying into '{out}'") from None
         opened = RunFolder(folder)
-        if anew:
+        if fresh:
             opened.forget()
         yield opened

@@ -64,11 +64,20 @@ def test_what_is_finished_is_told(command: Weir) -> None:
     assert changed.exit_code == 2
     assert changed.stderr == (
         "weir: error: 'out/.replay' holds another replay: --batch is new; choose another --out, or "
-        "delete that folder with --anew\n"
+        "delete that folder with --fresh\n"
     )
     assert (
-        command("replay", "app.py", *LOG, "--out", "out", "--batch", "30", "--anew").exit_code == 0
+        command("replay", "app.py", *LOG, "--out", "out", "--batch", "30", "--fresh").exit_code == 0
     )
+
+
+def test_the_old_name_of_fresh_warns(command: Weir) -> None:
+    command("replay", "app.py", *LOG, "--out", "out")
+    again = command("replay", "app.py", *LOG, "--out", "out", "--anew")
+    assert again.exit_code == 0
+    assert again.stderr.startswith("weir: warning: --anew is deprecated; use --fresh\n")
+    assert "finished already" not in again.stderr
+    assert "--anew" not in command("replay", "--help").stdout
 
 
 def test_variants_are_a_table(command: Weir) -> None:
@@ -217,7 +226,7 @@ def test_a_wrong_answer_ends_the_command(command: Weir, monkeypatch: pytest.Monk
         assert result.exit_code == 1
         assert result.stderr.startswith("weir: error: Weir and the serial loop differ at event 1,")
         assert "report" in result.stderr and not Path("out/spam.parquet").exists()
-    for args in (("replay", "--anew"), ("run",)):
+    for args in (("replay", "--fresh"), ("run",)):
         result = command(*args, "app.py", *LOG, "--out", "out", "--shadow", "0")
         assert result.exit_code == 0, result.stderr
         assert "serial loop" not in result.stderr

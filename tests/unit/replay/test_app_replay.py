@@ -312,7 +312,10 @@ def test_what_has_finished_is_not_run_again(app: App, monkeypatch: pytest.Monkey
     assert again.again and again.outputs == first.outputs
     Path("out/spam.parquet").unlink()
     assert not replay_app(app, logs=LOGS, out="out", batch=20).again
-    assert not replay_app(app, logs=LOGS, out="out", batch=20, anew=True).again
+    assert not replay_app(app, logs=LOGS, out="out", batch=20, fresh=True).again
+    with pytest.warns(FutureWarning, match="`anew` is deprecated; use `fresh`") as warned:
+        assert not app.replay(logs=LOGS, out="out", batch=20, anew=True).again
+    assert warned[0].filename == __file__
 
 
 def test_what_has_changed_is_refused(app: App) -> None:
@@ -431,7 +434,7 @@ def test_events_of_a_stream_are_one_batch(tmp_path: Path, monkeypatch: pytest.Mo
     assert first.outputs[0].rows == sum(m["k"] < 3 for m in rows(60))
     assert replay_app(app, out="out").again
     with pytest.raises(PlanError, match="the events of `few` are the rows of a stream: they cann"):
-        replay_app(app, out="out", batch=3, anew=True)
+        replay_app(app, out="out", batch=3, fresh=True)
     with pytest.raises(PlanError, match="come from a stream, so they have no log"):
         replay_app(app, out="out", logs={"few": "m.jsonl"})
     write(Path("m.jsonl"), rows(50))

@@ -20,7 +20,7 @@ from weir.replay.app_replay import replay_app
 from weir.replay.run_folder import opened_folder
 
 LOGS = {"message": "m.jsonl"}
-WAY_OUT = "; delete 'out/.replay' with --anew to run everything again"
+WAY_OUT = "; delete 'out/.replay' with --fresh to run everything again"
 
 
 def torn(path: Path) -> None:
@@ -115,7 +115,7 @@ def test_what_stands_where_a_batch_goes(
     put(batch)
     with pytest.raises(RunError, match=r"/00002/batch\.json', which lists .* is missing; delete"):
         replay_app(app, logs=LOGS, out="out", batch=20)
-    found = replay_app(app, logs=LOGS, out="out", batch=20, anew=True)
+    found = replay_app(app, logs=LOGS, out="out", batch=20, fresh=True)
     assert found.events == 60 and (put is not put_a_link or Path("mine/precious").exists())
 
 
@@ -130,9 +130,9 @@ def test_a_missing_list_of_cuts_is_made_again(app: App, monkeypatch: pytest.Monk
 def test_a_damaged_report_is_named(app: App, damage: Callable[[Path], None]) -> None:
     first = replay_app(app, logs=LOGS, out="out", batch=20)
     damage(Path("out/.replay/report.json"))
-    with pytest.raises(RunError, match=r"^'out/.replay/report\.json' cannot be read: .*--anew"):
+    with pytest.raises(RunError, match=r"^'out/.replay/report\.json' cannot be read: .*--fresh"):
         replay_app(app, logs=LOGS, out="out", batch=20)
-    again = replay_app(app, logs=LOGS, out="out", batch=20, anew=True)
+    again = replay_app(app, logs=LOGS, out="out", batch=20, fresh=True)
     assert again.outputs == first.outputs
 
 

@@ -41,7 +41,7 @@ def test_a_finished_batch_that_was_changed(
             replay_app(app, logs=LOGS, out="out", batch=20)
         told = str(caught.value)
         assert told.startswith(f"a finished batch was changed: {here}: ")
-        assert told.endswith("delete 'out/.replay' with --anew to run everything again")
+        assert told.endswith("delete 'out/.replay' with --fresh to run everything again")
     here.write_bytes(kept)
     found = replay_app(app, logs=LOGS, out="out", batch=20).outputs
     whole = replay_app(app, logs=LOGS, out="whole").outputs

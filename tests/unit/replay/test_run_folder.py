@@ -27,7 +27,7 @@ def test_what_has_changed_is_refused_by_name(tmp_path: Path) -> None:
             folder.begin({"app.py": "1", "log message": "3", "--to": "9"})
     assert str(caught.value) == (
         f"'{tmp_path}/out/.replay' holds another replay: --batch is gone, --to is new, "
-        "log message changed; choose another --out, or delete that folder with --anew"
+        "log message changed; choose another --out, or delete that folder with --fresh"
     )
 
 
@@ -66,12 +66,12 @@ def test_batches_are_removed_the_last_one_first(
     assert removed[:3] == ["100000", "99999", "00009"]
 
 
-def test_anew_forgets_all(tmp_path: Path) -> None:
+def test_fresh_forgets_all(tmp_path: Path) -> None:
     with opened_folder(tmp_path) as folder:
         folder.begin(PARTS)
         folder.new_batch(0)
         folder.finish_batch(0, MADE)
-    with opened_folder(tmp_path, anew=True) as folder:
+    with opened_folder(tmp_path, fresh=True) as folder:
         folder.begin({"other": "1"})
         assert folder.finished(0) is None
 

@@ -382,7 +382,7 @@ class App(EmittingApp):
         state_in: str | os.PathLike[str] | None = None,
         state_out: str | os.PathLike[str] | None = None,
         params: Mapping[str, object] | None = None,
-        anew: bool = False,
+        fresh: bool = False,
         **more: Any,
     ) -> Any:
         """Run the app over its logs, as `weir replay` does, and write what it emits to `out`.
@@ -390,7 +390,7 @@ class App(EmittingApp):
         `logs` has paths by event type. Only events with start ≤ vs < end count (ticks, or ISO
         8601). `batch` is how many events of all logs together are a batch. `state_in` begins with
         a saved state, `state_out` saves that in the end. A parameter with a list of values makes
-        variants, each in a folder of its own. `anew` forgets what an earlier try has done. The
+        variants, each in a folder of its own. `fresh` discards what an earlier try has done. The
         runner is `local` or `offline`, a job of Spark in the session `spark=`, or in one that is
         made with `master=` and `settings=`. More: `parallelism=`, `cut=`, `check=`, `shadow=`,
         `vectorise=`, `progress=`.
@@ -399,9 +399,20 @@ class App(EmittingApp):
         `batches`.
         """
         return provided("app_replay")(
-            self, logs=logs, out=out, format=format, runner=runner, start=start, end=end,
-            batch=batch, state_in=state_in, state_out=state_out, params=params, anew=anew, **more,
-        )  # fmt: skip
+            self,
+            logs=logs,
+            out=out,
+            format=format,
+            runner=runner,
+            start=start,
+            end=end,
+            batch=batch,
+            state_in=state_in,
+            state_out=state_out,
+            params=params,
+            fresh=fresh,
+            **more,
+        )
 
     # --- travelling -----------------------------------------------------------------------
 
