@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from floor_plan import packages
 
 from weir.loops.code_cache import FROZEN
 
@@ -175,6 +176,10 @@ def test_one_function_plans_for_all() -> None:
     parts = {"weir.plan.rewrites.rewrite.rewrite", "weir.plan.stages.cut_stages"}
     users = {p for p in modules() if parts & imported(p)}
     assert users == {SRC / "weir/runtime/program_plan.py"}
+
+
+def test_the_packages_of_the_floor_plan_are_in_this_order() -> None:
+    assert packages() == [*LAYERS, "cli", "testing"]
 
 
 def test_the_tables_of_contributing_are_the_folders() -> None:
