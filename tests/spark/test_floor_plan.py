@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from called_files import called_files
 from floor_plan import not_called, way, write_program
 

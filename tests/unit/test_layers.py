@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from floor_plan import packages
 
+from floor_plan import packages
 from weir.loops.code_cache import FROZEN
 
 pytestmark = pytest.mark.xdist_group("layers")  # one process reads all files, once
