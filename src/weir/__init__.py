@@ -96,8 +96,16 @@ __all__ = [
 
 _HOMES = {
     "weir.errors": (
-        "DeterminismViolation", "InputError", "OperatorFailed", "PlanError", "PlanWarning",
-        "ReplayDiffers", "RunError", "ScriptError", "SnapshotCorrupt", "WeirError",
+        "DeterminismViolation",
+        "InputError",
+        "OperatorFailed",
+        "PlanError",
+        "PlanWarning",
+        "ReplayDiffers",
+        "RunError",
+        "ScriptError",
+        "SnapshotCorrupt",
+        "WeirError",
     ),
     "weir.files.memory_rows": ("from_rows",),
     "weir.handlers.api.app": ("App",),
@@ -113,7 +121,7 @@ _HOMES = {
     "weir.spark.offline.frames": ("from_spark", "spark_transform"),
     "weir.spark.offline.run_offline": ("run_offline",),
     "weir.spark.live.run_live": ("LiveProgress", "run_live"),
-}  # fmt: skip
+}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that runs the same tests on Spark too."""
     parser.getgroup("weir").addoption(
-        "--weir-runners", default="local", metavar="NAME,…",
+        "--weir-runners",
+        default="local",
+        metavar="NAME,…",
         help="the runners that `weir_check` compares: local, offline",
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

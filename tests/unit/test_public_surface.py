@@ -37,9 +37,14 @@ def test_every_name_is_there_and_documented(name: str) -> None:
 
 
 NEEDS_SPARK = {
-    "Committed", "LiveProgress", "from_spark", "read_committed", "run_live", "run_offline",
+    "Committed",
+    "LiveProgress",
+    "from_spark",
+    "read_committed",
+    "run_live",
+    "run_offline",
     "spark_transform",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", sorted({*SURFACE} - {"__version__"} - NEEDS_SPARK))

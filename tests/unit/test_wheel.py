@@ -100,8 +100,11 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
         names = archive.namelist()
     packages = {path.name for path in (ROOT / "src").iterdir()}
     assert {name.split("/")[0] for name in names} == {*packages, "weirstream-0.1.0.dist-info"}
-    here = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts}  # fmt: skip
+    here = {
+        str(path.relative_to(ROOT / "src"))
+        for path in (ROOT / "src").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     assert here <= set(names) and not [name for name in names if "__pycache__" in name]
 
 

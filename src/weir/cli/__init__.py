@@ -125,7 +125,7 @@ class Commands(TakesPlainValues, TyperGroup):
         try:
             code = super().main(
                 _plain_resume(words), prog_name, complete_var, False, windows_expand_args, **extra
-            )  # fmt: skip
+            )
         except TyperException as error:
             code = _tell_usage(error)
         except typer.Abort:

@@ -87,9 +87,15 @@ def doctor(
 
 def _findings(store: str | None) -> Iterator[Diagnosis]:
     looks: list[tuple[str, Callable[[], Iterator[Diagnosis]]]] = [
-        ("Python", _python), ("libraries", _libraries), ("memory", _memory), ("disk", _disk),
-        ("files", _files), ("loops", _loops), ("network", _network), ("Spark", _spark),
-    ]  # fmt: skip
+        ("Python", _python),
+        ("libraries", _libraries),
+        ("memory", _memory),
+        ("disk", _disk),
+        ("files", _files),
+        ("loops", _loops),
+        ("network", _network),
+        ("Spark", _spark),
+    ]
     if store is not None:
         looks.append(("store", lambda: _store(store)))
     for of, look in looks:
@@ -155,9 +161,15 @@ def _free_memory() -> int | None:
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free += [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable")]
-    groups = (("memory.max", "memory.current", "memory.stat", "inactive_file"),
-              ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes",
-               "memory/memory.stat", "total_inactive_file"))  # fmt: skip
+    groups = (
+        ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+        (
+            "memory/memory.limit_in_bytes",
+            "memory/memory.usage_in_bytes",
+            "memory/memory.stat",
+            "total_inactive_file",
+        ),
+    )
     for limit, used, details, cached in groups:
         with suppress(OSError, ValueError):
             most, in_use = (int((CGROUP / n).read_text(encoding="ascii")) for n in (limit, used))
@@ -200,8 +212,9 @@ def _network() -> Iterator[Diagnosis]:
     except OSError:
         advice = "add it to /etc/hosts, or set SPARK_LOCAL_IP to an address of this machine"
         what = f"this machine's own name, {name}, has no address"
-        yield Diagnosis("network", "note" if os.environ.get("SPARK_LOCAL_IP") else "wrong", what,
-                      advice)  # fmt: skip
+        yield Diagnosis(
+            "network", "note" if os.environ.get("SPARK_LOCAL_IP") else "wrong", what, advice
+        )
         return
     yield Diagnosis("network", "ok", f"loopback works; {name} is {address}")
 

@@ -71,12 +71,18 @@ def _vertex_cells(v: VertexStatus, *, over: bool, plain_ticks: bool) -> dict[str
     it is over."""
     lag = "" if v.lag is None else f"{v.lag:,}" if plain_ticks else f"{v.lag / 1e6:.3f}"
     cells = {
-        "vertex": v.id, "host": v.host or "", "state": v.status,
-        "events/s": f"{v.events_per_second:,.0f}", _LAGS[plain_ticks]: lag,
-        "in": " ".join(map(str, v.inputs)), "out": " ".join(map(str, v.outputs)),
-        "state rows": f"{v.state_rows:,}", "queue": f"{v.queued_bytes:,}",
-        "snapshots": f"{v.snapshots:,}", "recoveries": f"{v.recoveries:,}",
-    }  # fmt: skip
+        "vertex": v.id,
+        "host": v.host or "",
+        "state": v.status,
+        "events/s": f"{v.events_per_second:,.0f}",
+        _LAGS[plain_ticks]: lag,
+        "in": " ".join(map(str, v.inputs)),
+        "out": " ".join(map(str, v.outputs)),
+        "state rows": f"{v.state_rows:,}",
+        "queue": f"{v.queued_bytes:,}",
+        "snapshots": f"{v.snapshots:,}",
+        "recoveries": f"{v.recoveries:,}",
+    }
     alive = ("host", "events/s", *_LAGS, "queue") if over else ()
     return {name: text for name, text in cells.items() if name not in alive}
 

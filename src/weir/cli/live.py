@@ -96,13 +96,21 @@ def run_to_end(
     check_spark({**wanted, "spark.master": chosen or ""}.get, hosts)  # before the store is taken
     check_files()
     live = prepare_live(
-        program, store, directory=directory, cut=cut, parallelism=parallelism,
-        resume=resume, accept_code_changes=accept_code_changes,
+        program,
+        store,
+        directory=directory,
+        cut=cut,
+        parallelism=parallelism,
+        resume=resume,
+        accept_code_changes=accept_code_changes,
         how=LiveSettings(
-            hosts=hosts, manager=ManagerSettings(stop_limit=grace_seconds(grace)), check=check,
-            tls=None if tls is None else read_tls(*tls), shadow=shadow,
+            hosts=hosts,
+            manager=ManagerSettings(stop_limit=grace_seconds(grace)),
+            check=check,
+            tls=None if tls is None else read_tls(*tls),
+            shadow=shadow,
         ),
-    )  # fmt: skip
+    )
     if live.ledger.finished:
         say("weir: the job had finished already; its outputs are put in their places", err=True)
         with meter:
@@ -110,8 +118,10 @@ def run_to_end(
     try:
         with (
             _onlooking(live, page, metrics_at) as look,
-            session(chosen, wanted) as spark, meter, signals_ask() as asked,
-        ):  # fmt: skip
+            session(chosen, wanted) as spark,
+            meter,
+            signals_ask() as asked,
+        ):
             shown = watching(meter.take)
             assert shown is not None
             report = live.run(spark, watch=lambda status: (look(status), shown(status))[-1])

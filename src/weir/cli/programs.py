@@ -193,10 +193,17 @@ def run(
         if runner is RunnerName.live and store is None:
             raise Usage("--runner live needs --store DIR, where it keeps its state")
         live_only = {
-            "--store": store, "--resume": resume, "--hosts": hosts, "--grace": grace,
-            "--tls-cert": tls_cert, "--tls-key": tls_key, "--tls-ca": tls_ca, "--set": said,
-            "--ui": page or None, "--metrics": metrics,
-        }  # fmt: skip
+            "--store": store,
+            "--resume": resume,
+            "--hosts": hosts,
+            "--grace": grace,
+            "--tls-cert": tls_cert,
+            "--tls-key": tls_key,
+            "--tls-ca": tls_ca,
+            "--set": said,
+            "--ui": page or None,
+            "--metrics": metrics,
+        }
         for option, value in live_only.items():
             if value is not None and runner is not RunnerName.live:
                 raise Usage(f"{option} belongs to --runner live")
@@ -229,30 +236,51 @@ def run(
             ahead = compiled_ahead(checked, parallelism or 1, meter.compiling)
             with meter, prints_aside(), ahead:
                 report = run_files(
-                    checked, directory=directory, cut=cut, parallelism=parallelism or 1,
-                    check=check, progress=meter.take, first=first,
-                )  # fmt: skip
+                    checked,
+                    directory=directory,
+                    cut=cut,
+                    parallelism=parallelism or 1,
+                    check=check,
+                    progress=meter.take,
+                    first=first,
+                )
         elif runner is RunnerName.live:
             from weir.cli.live import run_to_end
 
             assert store is not None
             report = run_to_end(
-                checked, store, meter, master=master, settings=settings, directory=directory,
-                cut=cut, parallelism=parallelism, hosts=hosts,
+                checked,
+                store,
+                meter,
+                master=master,
+                settings=settings,
+                directory=directory,
+                cut=cut,
+                parallelism=parallelism,
+                hosts=hosts,
                 resume="auto" if resume is ResumeMode.auto else resume is not None,
-                accept_code_changes=accept_code_changes, grace=grace, check=check, shadow=shadow,
+                accept_code_changes=accept_code_changes,
+                grace=grace,
+                check=check,
+                shadow=shadow,
                 tls=None if tls_cert is None or tls_key is None else (tls_cert, tls_key, tls_ca),
-                page=page, metrics=metrics,
-            )  # fmt: skip
+                page=page,
+                metrics=metrics,
+            )
         else:
             from weir.spark.offline.run_offline import run_offline
             from weir.spark.session import session
 
             with session(master, settings) as spark, meter:
                 report = run_offline(
-                    checked, spark, directory=directory, cut=cut, parallelism=parallelism,
-                    check=check, progress=meter.take,
-                )  # fmt: skip
+                    checked,
+                    spark,
+                    directory=directory,
+                    cut=cut,
+                    parallelism=parallelism,
+                    check=check,
+                    progress=meter.take,
+                )
         if first is not None and not as_json:
             show_first(checked.outputs, report, first, everything=limit is not None)
         more = {} if first is None else first_values(checked.outputs, first)

@@ -247,9 +247,12 @@ def program_of_app(
     loaded = read_app(path, name)
     with told_warnings():
         return app_program(
-            loaded, logs=dict(map(parse_log, logs or ())), out=out, format=form,
+            loaded,
+            logs=dict(map(parse_log, logs or ())),
+            out=out,
+            format=form,
             params=single_values(params),
-        )  # fmt: skip
+        )
 
 
 def single_values(arguments: Sequence[str] | None) -> dict[str, object]:

@@ -71,9 +71,13 @@ def fmt(
                 formatted = format_program(text)
             except ScriptError as error:
                 raise ScriptError(
-                    error.message, line=error.line, column=error.column, source=text,
-                    hint=error.hint, file=file,
-                ) from None  # fmt: skip
+                    error.message,
+                    line=error.line,
+                    column=error.column,
+                    source=text,
+                    hint=error.hint,
+                    file=file,
+                ) from None
             if file == "-" and not check:
                 put(formatted)
             elif formatted != text:

@@ -175,9 +175,13 @@ def run_locally(trials: Sequence[Trial]) -> Iterator[Outcome]:
         batches: list[Batch] = []
         try:
             run = LocalRun(
-                trial.program, trial.partitions, [_keep_in(batches)],
-                cut=trial.cut, parallelism=trial.parallelism, check=True,
-            )  # fmt: skip
+                trial.program,
+                trial.partitions,
+                [_keep_in(batches)],
+                cut=trial.cut,
+                parallelism=trial.parallelism,
+                check=True,
+            )
             run.run()
         except WeirError as error:
             yield Outcome(error=str(error))

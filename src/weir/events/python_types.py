@@ -26,9 +26,14 @@ TypeText: TypeAlias = "str | pa.DataType | type | types.GenericAlias"
 """A type as text ('BIGINT'), of Arrow, or of Python (int, list[str])."""
 
 PYTHON_TYPES: dict[type, pa.DataType] = {
-    bool: BOOLEAN, int: BIGINT, float: DOUBLE, str: STRING, bytes: BINARY,
-    datetime.date: DATE, datetime.datetime: TIMESTAMP,
-}  # fmt: skip
+    bool: BOOLEAN,
+    int: BIGINT,
+    float: DOUBLE,
+    str: STRING,
+    bytes: BINARY,
+    datetime.date: DATE,
+    datetime.datetime: TIMESTAMP,
+}
 
 
 def python_type(hint: object) -> pa.DataType | None:

@@ -59,9 +59,13 @@ class CommandKeys:
         program = self._command[0]
         try:
             done = subprocess.run(
-                self._command, capture_output=True, timeout=_WITHIN, check=True, text=True,
+                self._command,
+                capture_output=True,
+                timeout=_WITHIN,
+                check=True,
+                text=True,
                 stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+            )
         except subprocess.CalledProcessError as error:
             code = error.returncode
             raise RunError(f"{what}: {program} ended with exit code {code}") from None

@@ -66,9 +66,14 @@ class BucketStore:
         with self._naming(f"cannot write {key} to '{self._url}'"):
             try:
                 obstore.put(
-                    store, key, body, mode=mode, use_multipart=False if new else None,
-                    chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE,
-                )  # fmt: skip
+                    store,
+                    key,
+                    body,
+                    mode=mode,
+                    use_multipart=False if new else None,
+                    chunk_size=_PART_BYTES,
+                    max_concurrency=_PARTS_AT_ONCE,
+                )
             except AlreadyExistsError as error:
                 if not new or code_of(error) in CONFLICTS:
                     raise

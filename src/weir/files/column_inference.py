@@ -113,9 +113,11 @@ def _weirs(dtype: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal(dtype) and dtype.precision <= 38:
         return pa.decimal128(dtype.precision, max(dtype.scale, 0))
     simple = (
-        (BOOLEAN, pa.types.is_boolean), (DATE, pa.types.is_date), (DOUBLE, pa.types.is_floating),
+        (BOOLEAN, pa.types.is_boolean),
+        (DATE, pa.types.is_date),
+        (DOUBLE, pa.types.is_floating),
         (NULL, pa.types.is_null),
-    )  # fmt: skip
+    )
     for ours, fits in simple:
         if fits(dtype):
             return ours

@@ -69,9 +69,14 @@ class InferredStream:
         """Return the statement and its parts, as --json has them."""
         columns = [[name, _type_text(dtype)] for name, dtype in self.columns]
         return {
-            "name": self.name, "path": self.path, "columns": columns, "vs": self.vs,
-            "unit": self.unit, "delay": self.delay, "statement": self.text(),
-        }  # fmt: skip
+            "name": self.name,
+            "path": self.path,
+            "columns": columns,
+            "vs": self.vs,
+            "unit": self.unit,
+            "delay": self.delay,
+            "statement": self.text(),
+        }
 
 
 def inferred_stream(path: str) -> InferredStream:

@@ -86,9 +86,14 @@ def told_row(row: BadRow) -> str:
 
 _DECODED = re.compile(r": Expected `[^`]*`, got `(\w+)`")
 _JSON_WORDS = {
-    "str": "a text", "int": "a whole number", "float": "a number with decimals",
-    "bool": "true or false", "array": "a list", "object": "an object", "null": "null",
-}  # fmt: skip
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number with decimals",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
 
 
 def told_reason(reason: str) -> str:

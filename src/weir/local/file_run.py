@@ -66,9 +66,13 @@ def run_files(
             kept.close()
             other = other_cut(cut, run.events)
             again = second_differences(
-                program, directory, kept.folder, cut=other, parallelism=parallelism,
+                program,
+                directory,
+                kept.folder,
+                cut=other,
+                parallelism=parallelism,
                 partitions=partitions,
-            )  # fmt: skip
+            )
             check_same(run.plan, run.topology, again)
         put_all_in_place([w.finish(run.egress[n].digest) for n, w in writers.items()])
     return run_report(directory, run.read, run.written)

@@ -137,9 +137,14 @@ def _run(
     partitions = {s.name: [_partition(s, numbers, folder)] * parallelism for s in program.sources}
     writers: list[OutputWriter] = []
     run = LocalRun(
-        program, partitions, [partial(_emit, writers, n) for n in range(len(outputs))],
-        cut=CUT if parallelism > 1 else None, parallelism=parallelism, optimise=False, keep=True,
-    )  # fmt: skip
+        program,
+        partitions,
+        [partial(_emit, writers, n) for n in range(len(outputs))],
+        cut=CUT if parallelism > 1 else None,
+        parallelism=parallelism,
+        optimise=False,
+        keep=True,
+    )
     with ExitStack() as undo:
         for output, spec in zip(outputs, run.topology.sinks, strict=True):
             writers.append(output_writer(output, folder, len(spec.inputs)))

@@ -66,8 +66,12 @@ def run(
     check_numbers(cut=cut, parallelism=parallelism)
     return run_files(
         as_program(program, params=params, directory=directory),
-        directory=directory, cut=cut, parallelism=parallelism, check=check, progress=progress,
-    )  # fmt: skip
+        directory=directory,
+        cut=cut,
+        parallelism=parallelism,
+        check=check,
+        progress=progress,
+    )
 
 
 def collect(
@@ -100,9 +104,13 @@ def collect(
     batches: list[Batch] = []
     with kept_traces() if check else nullcontext() as kept:
         local = LocalRun(
-            program, partitions, [lambda _, rows: batches.append(rows)],
-            cut=cut, parallelism=parallelism, traces=kept,
-        )  # fmt: skip
+            program,
+            partitions,
+            [lambda _, rows: batches.append(rows)],
+            cut=cut,
+            parallelism=parallelism,
+            traces=kept,
+        )
         local.run()
         if kept is not None:
             kept.close()

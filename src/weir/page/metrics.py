@@ -43,8 +43,10 @@ def metrics_text(status: JobStatus, plan: DrawnPlan) -> str:
 def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
     unread = unread_rows(plan, status.vertices)
     stages = {v.id: str(v.stage) for v in plan.vertices}
-    own = [({"vertex": v.id, "kind": v.kind, "stage": stages.get(v.id, "")}, v)
-           for v in {v.id: v for v in reversed(status.vertices)}.values()]  # fmt: skip
+    own = [
+        ({"vertex": v.id, "kind": v.kind, "stage": stages.get(v.id, "")}, v)
+        for v in {v.id: v for v in reversed(status.vertices)}.values()
+    ]
     sources = [(labels, v) for labels, v in own if v.kind == "source"]
     states = [({"state": state}, float(state == status.state)) for state in _STATES]
     yield from _family("weir_job_state", "gauge", "1 for the state that the job is in.", states)
@@ -55,36 +57,85 @@ def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
         ("weir_recoveries_total", "counter", "Vertices that were recovered.", status.recoveries),
         ("weir_hosts", "gauge", "Hosts that are there.", len(status.hosts)),
         ("weir_hosts_wanted", "gauge", "Hosts that were asked for.", status.hosts_wanted),
-    ]  # fmt: skip
+    ]
     for name, kind, text, value in job:
         yield from _family(name, kind, text, [({}, value)])
     each: list[tuple[str, str, str, list[tuple[Labels, float]]]] = [
-        ("weir_vertex_events_total", "counter", "Rows read by the vertex.",
-         [(labels, v.events) for labels, v in own]),
-        ("weir_vertex_events_per_second", "gauge", "Rows read a second, of late.",
-         [(labels, v.events_per_second) for labels, v in own]),
-        (f"weir_vertex_lag_{'ticks' if plan.plain_ticks else 'seconds'}", "gauge",
-         "Event time behind the vertex that is furthest.",
-         [(labels, v.lag if plan.plain_ticks else v.lag / 1e6) for labels, v in own
-          if v.lag is not None]),
-        ("weir_vertex_unread_rows", "gauge", "Rows written for the vertex that it has not read.",
-         [(labels, unread[v.id]) for labels, v in own if v.id in unread]),
-        ("weir_vertex_queued_bytes", "gauge", "Bytes that came from other hosts and wait.",
-         [(labels, v.queued_bytes) for labels, v in own]),
-        ("weir_vertex_state_rows", "gauge", "Rows in the vertex's state.",
-         [(labels, v.state_rows) for labels, v in own]),
-        ("weir_vertex_held", "gauge", "1 while back pressure of the store or of readers holds it.",
-         [({**labels, "by": by}, float(v.held == by)) for labels, v in own
-          for by in ("store", "readers")]),
-        ("weir_vertex_snapshots_total", "counter", "Snapshots and commits that were stored.",
-         [(labels, v.snapshots) for labels, v in own]),
-        ("weir_vertex_recoveries_total", "counter", "How often the vertex was recovered.",
-         [(labels, v.recoveries) for labels, v in own]),
-        ("weir_source_late_rows_total", "counter", "Rows that were turned away as late.",
-         [(labels, v.late) for labels, v in sources]),
-        ("weir_source_bad_rows_total", "counter", "Rows that were turned away as bad.",
-         [(labels, v.bad) for labels, v in sources]),
-    ]  # fmt: skip
+        (
+            "weir_vertex_events_total",
+            "counter",
+            "Rows read by the vertex.",
+            [(labels, v.events) for labels, v in own],
+        ),
+        (
+            "weir_vertex_events_per_second",
+            "gauge",
+            "Rows read a second, of late.",
+            [(labels, v.events_per_second) for labels, v in own],
+        ),
+        (
+            f"weir_vertex_lag_{'ticks' if plan.plain_ticks else 'seconds'}",
+            "gauge",
+            "Event time behind the vertex that is furthest.",
+            [
+                (labels, v.lag if plan.plain_ticks else v.lag / 1e6)
+                for labels, v in own
+                if v.lag is not None
+            ],
+        ),
+        (
+            "weir_vertex_unread_rows",
+            "gauge",
+            "Rows written for the vertex that it has not read.",
+            [(labels, unread[v.id]) for labels, v in own if v.id in unread],
+        ),
+        (
+            "weir_vertex_queued_bytes",
+            "gauge",
+            "Bytes that came from other hosts and wait.",
+            [(labels, v.queued_bytes) for labels, v in own],
+        ),
+        (
+            "weir_vertex_state_rows",
+            "gauge",
+            "Rows in the vertex's state.",
+            [(labels, v.state_rows) for labels, v in own],
+        ),
+        (
+            "weir_vertex_held",
+            "gauge",
+            "1 while back pressure of the store or of readers holds it.",
+            [
+                ({**labels, "by": by}, float(v.held == by))
+                for labels, v in own
+                for by in ("store", "readers")
+            ],
+        ),
+        (
+            "weir_vertex_snapshots_total",
+            "counter",
+            "Snapshots and commits that were stored.",
+            [(labels, v.snapshots) for labels, v in own],
+        ),
+        (
+            "weir_vertex_recoveries_total",
+            "counter",
+            "How often the vertex was recovered.",
+            [(labels, v.recoveries) for labels, v in own],
+        ),
+        (
+            "weir_source_late_rows_total",
+            "counter",
+            "Rows that were turned away as late.",
+            [(labels, v.late) for labels, v in sources],
+        ),
+        (
+            "weir_source_bad_rows_total",
+            "counter",
+            "Rows that were turned away as bad.",
+            [(labels, v.bad) for labels, v in sources],
+        ),
+    ]
     for family in each:
         yield from _family(*family)
     yield from _delays(status, plan)

@@ -113,16 +113,24 @@ class ViewReader:
         committed = self._part("outputs", self._rows.read, list[ShownOutput]())
         delays = [Delay(percentile(c, 0.5), percentile(c, 0.99)) for c in all_delays(history)]
         return PageView(
-            self._store.location.rstrip("/").rsplit("/", 1)[-1], self._store.location, now,
-            0 if status is None else status.quiet_for(now), status,
-            plan.stages, plan.outputs, tuple(map(_shown, plan.vertices)),
+            self._store.location.rstrip("/").rsplit("/", 1)[-1],
+            self._store.location,
+            now,
+            0 if status is None else status.quiet_for(now),
+            status,
+            plan.stages,
+            plan.outputs,
+            tuple(map(_shown, plan.vertices)),
             tuple(flows_of(plan, status)) if status is not None else (),
             tuple(waits_of(plan, status)) if status is not None else (),
-            history, tuple(delays), shown_story(story), tuple(committed),
+            history,
+            tuple(delays),
+            shown_story(story),
+            tuple(committed),
             self._part("store", lambda: tuple(kept_objects(self._store)), tuple[Kept, ...]()),
             tuple(f"{name}: {why}" for name, (_, _, why) in self._last.items() if why),
             plan.plain_ticks,
-        )  # fmt: skip
+        )
 
     def _part(self, name: str, read: Callable[[], _T], otherwise: _T) -> _T:
         """Read one part, or give what was read of it; see rules 2 and 3."""

@@ -45,7 +45,7 @@ from weir.replay.batch_programs import (
     first_program,
     key_of,
 )
-from weir.replay.batch_runs import ReplayRunner, RunBatch, RunChoice, batch_runner
+from weir.replay.batch_runs import ReplayRunner, RunBatch, RunChoice, batch_progress, batch_runner
 from weir.replay.batch_slices import BatchReading, batch_partitions
 from weir.replay.finished_replay import FinishedReplay, what_differs
 from weir.replay.loop_check import LoopCheck, WrittenBatch
@@ -64,7 +64,7 @@ from weir.replay.shadow_runs import ComparedEvents, Shadowing, can_be_read
 from weir.replay.slices import slices_of
 from weir.replay.variants import Variant, variants_of
 from weir.replay.what_if import compare_variants
-from weir.runtime.reports import OnProgress, Progress
+from weir.runtime.reports import OnProgress
 
 if TYPE_CHECKING:
     from weir.spark.session import RunningSession
@@ -118,10 +118,12 @@ def replay_app(
         raise PlanError(f"invalid shadow {shadow}; expected a number of events, or 0 for none")
     choice = RunChoice(runner, parallelism, cut, check, master, settings, spark)
     options = _Options(
-        Path(out), format, batch,
+        Path(out),
+        format,
+        batch,
         None if state_in is None else Path(state_in),
         None if state_out is None else Path(state_out),
-    )  # fmt: skip
+    )
     task = ReplayTask(
         app,
         log_paths(app, {name: os.fspath(path) for name, path in (logs or {}).items()}),
@@ -241,9 +243,12 @@ class _Replay:
     def _parts(self, logs: Sequence[RankedLog]) -> dict[str, str]:
         task, options = self.task, self.options
         said = {
-            "--from": task.start, "--to": task.end, "--batch": options.batch,
-            "--format": options.format, "--state-out": options.state_out,
-        }  # fmt: skip
+            "--from": task.start,
+            "--to": task.end,
+            "--batch": options.batch,
+            "--format": options.format,
+            "--state-out": options.state_out,
+        }
         return replay_parts(task, self.first, log_marks(logs), said, options.state_in)
 
     # --- batches ---------------------------------------------------------------------------
@@ -286,10 +291,11 @@ class _Replay:
         if cuts is None:
             cuts = cut_logs(
                 times,
-                events=options.batch if self.first.hands_on else OPEN, progress=self.progress,
+                events=options.batch if self.first.hands_on else OPEN,
+                progress=self.progress,
                 start=START if task.start is None else task.start,
                 end=OPEN if task.end is None else task.end,
-            )  # fmt: skip
+            )
             folder.keep_cuts(cuts)
         return cuts
 
@@ -299,10 +305,13 @@ class _Replay:
         paths = {key: self._output_path(key) for key in self.first.emitted}
         is_compared = self.loops is not None
         planned = batch_program(
-            self.task, emitted=None if is_compared else paths,
-            final=self.options.state_out is not None, as_of=self._as_of(cuts), restored=self.begun,
+            self.task,
+            emitted=None if is_compared else paths,
+            final=self.options.state_out is not None,
+            as_of=self._as_of(cuts),
+            restored=self.begun,
             saved=self.first.saved,
-        )  # fmt: skip
+        )
         made_in = folder.new_batch(0).absolute()
         own = (*planned.states.values(), *(planned.emitted.values() if is_compared else ()))
         in_batch = {o: replace(o, path=str(made_in / o.path)) for o in own}
@@ -350,15 +359,18 @@ class _Replay:
                     as_of = self._as_of(cuts) if is_last else batch.reached
                     if ends:
                         program = batch_program(
-                            self.task, final=True, restored=labels if number else self.begun,
-                            as_of=as_of, saved=self.first.saved,
-                        )  # fmt: skip
+                            self.task,
+                            final=True,
+                            restored=labels if number else self.begun,
+                            as_of=as_of,
+                            saved=self.first.saved,
+                        )
                     if number and not is_compared:
                         self._shadowing.compare(later, before, batch)
                         is_compared = True
                     part = folder.new_batch(number)
                     partitions = batch_partitions(program, before, reading.partitions(number))
-                    progress = self._progress(cuts, number, done, size)
+                    progress = batch_progress(self.progress, cuts, number, before=done, size=size)
                     report = run(program.program, partitions, part, progress)
                     finished = finished_batch(program, report, part, batch.events)
                     self._check(program, before, batch, part, finished, as_of)
@@ -373,30 +385,19 @@ class _Replay:
         return self._report(events, len(batches), cuts, written, cut_inputs(logs, cuts))
 
     def _check(
-        self, program: BatchProgram, tables: Mapping[str, str], batch: LogBatch | None,
-        folder: Path, finished: FinishedBatch, as_of: int | None,
-    ) -> None:  # fmt: skip
+        self,
+        program: BatchProgram,
+        tables: Mapping[str, str],
+        batch: LogBatch | None,
+        folder: Path,
+        finished: FinishedBatch,
+        as_of: int | None,
+    ) -> None:
         """Compare what a batch wrote to a folder with the serial loop, if that is enabled."""
         if self.loops is not None:
             emitted = {key: str(folder / file.path) for key, file in finished.emitted.items()}
             states = {key: str(folder / file.path) for key, file in finished.states.items()}
             self.loops.check(WrittenBatch(program, tables, batch, emitted, states, as_of))
-
-    def _progress(self, cuts: LogCuts, number: int, before: int, size: int) -> OnProgress | None:
-        """Return what reports a batch's progress; `before` of `size` events are done before it."""
-        progress = self.progress
-        if progress is None:
-            return None
-        where = f"batch {number + 1} of {len(cuts.batches)}"
-
-        def tell(inner: Progress) -> None:
-            stage = f"{where}, {inner.stage}" if inner.stage else where
-            # The rows of restored states are not events.
-            events = before + min(inner.events, cuts.batches[number].events)
-            reached = min(inner.reached, cuts.batches[number].reached)
-            progress(Progress(events, reached, events, size, stage))
-
-        return tell
 
     # --- the end ---------------------------------------------------------------------------
 
@@ -440,9 +441,14 @@ class _Replay:
     ) -> ReplayReport:
         first = None if cuts is None else cuts.first
         last = None if cuts is None or not events else max(b.reached for b in cuts.batches)
-        variants = variant_reports(self.task.variants, written)
         return ReplayReport(
-            self.task.app.name, events, batches, first, last, inputs, variants,
+            app=self.task.app.name,
+            events=events,
+            batches=batches,
+            first=first,
+            last=last,
+            inputs=inputs,
+            variants=variant_reports(self.task.variants, written),
             shadow=self.compared.count if self.loops is None else self.loops.events,
             in_rows=self.first.in_rows,
-        )  # fmt: skip
+        )

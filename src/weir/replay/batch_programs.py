@@ -89,12 +89,18 @@ def batch_program(
     begun = _Restored(saved or {}, restored or {})
     compiled = [
         compile_app(
-            task.app, paths=task.paths, params=variant.values, start=task.start, end=task.end,
-            restored=begun.streams(variant, task.app), final=final,
-            as_of=as_of, vectorise=task.vectorise,
+            task.app,
+            paths=task.paths,
+            params=variant.values,
+            start=task.start,
+            end=task.end,
+            restored=begun.streams(variant, task.app),
+            final=final,
+            as_of=as_of,
+            vectorise=task.vectorise,
         )
         for variant in task.variants
-    ]  # fmt: skip
+    ]
     files = _BatchFiles()
     variant_apps = list(zip(task.variants, compiled, strict=True))
     streams = {key_of(v, n): s for v, app in variant_apps for n, s in app.emitted.items()}

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from weir.errors import PlanError
 from weir.local.file_run import run_files
 from weir.plan.program import Program
+from weir.replay.batch_cuts import LogCuts
 from weir.runtime.partitions import Partitions
-from weir.runtime.reports import OnProgress, RunReport
+from weir.runtime.reports import OnProgress, Progress, RunReport
 
 if TYPE_CHECKING:
     from weir.spark.session import RunningSession
@@ -69,9 +70,14 @@ def _local(choice: RunChoice) -> RunBatch:
         program: Program, partitions: Partitions, directory: Path, progress: OnProgress | None
     ) -> RunReport:
         return run_files(
-            program, directory=directory, cut=choice.cut, parallelism=choice.parallelism or 1,
-            check=choice.check, progress=progress, partitions=partitions,
-        )  # fmt: skip
+            program,
+            directory=directory,
+            cut=choice.cut,
+            parallelism=choice.parallelism or 1,
+            check=choice.check,
+            progress=progress,
+            partitions=partitions,
+        )
 
     return run
 
@@ -83,8 +89,32 @@ def _offline(choice: RunChoice, spark: RunningSession) -> RunBatch:
         program: Program, partitions: Partitions, directory: Path, progress: OnProgress | None
     ) -> RunReport:
         return run_programs(
-            [program], spark, directory=directory, cut=choice.cut, parallelism=choice.parallelism,
-            check=choice.check, progress=progress, given=[partitions],
-        )[0]  # fmt: skip
+            [program],
+            spark,
+            directory=directory,
+            cut=choice.cut,
+            parallelism=choice.parallelism,
+            check=choice.check,
+            progress=progress,
+            given=[partitions],
+        )[0]
 
     return run
+
+
+def batch_progress(
+    progress: OnProgress | None, cuts: LogCuts, number: int, *, before: int, size: int
+) -> OnProgress | None:
+    """Return what reports a batch's progress; `before` of `size` events are done before it."""
+    if progress is None:
+        return None
+    where = f"batch {number + 1} of {len(cuts.batches)}"
+
+    def report(inner: Progress) -> None:
+        stage = f"{where}, {inner.stage}" if inner.stage else where
+        # The rows of restored states are not events.
+        events = before + min(inner.events, cuts.batches[number].events)
+        reached = min(inner.reached, cuts.batches[number].reached)
+        progress(Progress(events, reached, events, size, stage))
+
+    return report

@@ -141,9 +141,14 @@ class LoopCheck:
         difference, number = located
         event, input = (None, "") if number is None else self._event_of(written, number)
         raise difference_error(
-            self.task.app, difference, number=0 if number is None else number + 1, event=event,
-            input=input, at=difference.at, variant=variant.label,
-        )  # fmt: skip
+            self.task.app,
+            difference,
+            number=0 if number is None else number + 1,
+            event=event,
+            input=input,
+            at=difference.at,
+            variant=variant.label,
+        )
 
     def _event_of(self, written: WrittenBatch, number: int) -> tuple[LogEvent, str]:
         """Read an event again, and say where it stands."""

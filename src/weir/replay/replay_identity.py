@@ -28,9 +28,12 @@ def replay_parts(
     (`log_marks`), the values of its parameters, and the other options."""
     parts = {f"the app {task.app.name}": ""}
     # The app does not depend on where files are.
-    program = replace(compiled.program, outputs=tuple(
-        replace(output, path=f"{n}.jsonl") for n, output in enumerate(compiled.program.outputs)
-    ))  # fmt: skip
+    program = replace(
+        compiled.program,
+        outputs=tuple(
+            replace(output, path=f"{n}.jsonl") for n, output in enumerate(compiled.program.outputs)
+        ),
+    )
     parts[COMPILED] = _compiled(task.app, program)
     parts |= dict(task.app.code) or program_code(program)
     parts |= logs

@@ -113,8 +113,11 @@ def variant_reports(
     reports = []
     for variant in variants:
         before = f"{variant.folder}/" if variant.folder else ""
-        own = {key.removeprefix(before): file for key, file in written.items()
-               if key.startswith(before)}  # fmt: skip
+        own = {
+            key.removeprefix(before): file
+            for key, file in written.items()
+            if key.startswith(before)
+        }
         outputs = (EmittedOutput(name, m.path, m.rows, m.digest) for name, m in own.items())
         reports.append(VariantReport(variant.label, variant.folder, variant.values, tuple(outputs)))
     return tuple(reports)

@@ -90,9 +90,14 @@ def saved_columns(saved: FinalState) -> SavedColumns:
             code = value_text((function.function, function.step)).encode()
             merges[f"the function of {function.name}"] = hashlib.sha256(code).hexdigest()[:32]
     return SavedColumns(
-        type_name(cell.type), repr(cell.default), cell.last, cell.expires, type_name(shape.time),
-        tuple((n, type_name(t)) for n, t in shape.columns), dict(sorted(merges.items())),
-    )  # fmt: skip
+        type_name(cell.type),
+        repr(cell.default),
+        cell.last,
+        cell.expires,
+        type_name(shape.time),
+        tuple((n, type_name(t)) for n, t in shape.columns),
+        dict(sorted(merges.items())),
+    )
 
 
 def save_state(

@@ -61,7 +61,7 @@ class Shadowing:
                 begun_tables(self.task.app, variant, compiled, tables),
                 None if self.events is not None else SECONDS / len(self.task.variants),
                 variant.label,
-            )  # fmt: skip
+            )
             counts.append(run.compare())
         return ComparedEvents(min(counts), first.are_all and min(counts) == len(first.events))
 

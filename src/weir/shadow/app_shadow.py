@@ -78,9 +78,12 @@ class AppShadow:
         difference, number = located
         event = None if number is None else next(islice(self._all(partitions), number, None))
         raise difference_error(
-            self.serial.app, difference, number=0 if number is None else number + 1, event=event,
+            self.serial.app,
+            difference,
+            number=0 if number is None else number + 1,
+            event=event,
             at=difference.at,
-        )  # fmt: skip
+        )
 
     def _all(self, partitions: Partitions) -> Iterator[LogEvent]:
         app = self.serial.app

@@ -91,9 +91,10 @@ def _first_row(loop: Sequence[LoopRow], engine: Sequence[EngineRow]) -> _Differe
     for at, (one, other) in enumerate(zip_longest(ours, theirs)):
         if one != other:
             return _DifferentRows(
-                loop[at] if at < len(loop) else None, engine[at] if at < len(engine) else None,
+                loop[at] if at < len(loop) else None,
+                engine[at] if at < len(engine) else None,
                 one in theirs[at:] and other in ours[at:],
-            )  # fmt: skip
+            )
     return None
 
 

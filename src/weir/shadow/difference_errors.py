@@ -28,10 +28,15 @@ def difference_error(
     is unknown. `at` is a line of the user's, `variant` is one of several."""
     what = f"{difference.what} with {variant}".strip() if variant else difference.what
     return ReplayDiffers(
-        what, loop=difference.loop, engine=difference.engine, number=number,
-        event=None if event is None else shown_event(app, event), input=input,
-        handler="" if at is None else at.handler, place=None if at is None else _place(at),
-    )  # fmt: skip
+        what,
+        loop=difference.loop,
+        engine=difference.engine,
+        number=number,
+        event=None if event is None else shown_event(app, event),
+        input=input,
+        handler="" if at is None else at.handler,
+        place=None if at is None else _place(at),
+    )
 
 
 def shown_event(app: App, event: LogEvent) -> dict[str, object]:

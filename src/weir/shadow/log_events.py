@@ -209,6 +209,9 @@ class HeldRows:
         vs = np.array([p.event.vs for p in placed], dtype=np.int64)
         ends = [OPEN if p.event.ve is None else p.event.ve for p in placed]
         yield Chunk(
-            pa.RecordBatch.from_pydict(arrays), offsets, int(offsets[-1]) + 1,
-            read=len(placed), judged=(vs, np.array(ends, dtype=np.int64)),
-        )  # fmt: skip
+            pa.RecordBatch.from_pydict(arrays),
+            offsets,
+            int(offsets[-1]) + 1,
+            read=len(placed),
+            judged=(vs, np.array(ends, dtype=np.int64)),
+        )

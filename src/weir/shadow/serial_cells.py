@@ -194,9 +194,13 @@ class SerialCells:
         return copied(seen(self._value(state, key, version, time)))
 
     def merge(
-        self, name: str, parts: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
+        self,
+        name: str,
+        parts: tuple[object, ...],
+        kind: MergeKind,
+        args: tuple[object, ...],
         function: OldToNew | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Merge into a cell, at the time that it is now."""
         self.refuse_in_function(f"{name}.{'merge' if kind == 'call' else kind}()")
         state = self.states[name]

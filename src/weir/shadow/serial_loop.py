@@ -141,9 +141,13 @@ class SerialLoop:
             return self.cells.get(state, key)
 
     def merge(
-        self, state: str, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
+        self,
+        state: str,
+        key: tuple[object, ...],
+        kind: MergeKind,
+        args: tuple[object, ...],
         function: Callable[..., object] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         with self._ends_the_loop():
             self.cells.merge(state, key, kind, args, function)
         same = tuple(same_as_key(part) for part in key)

@@ -139,11 +139,14 @@ class ShadowRun:
         no line has done anything, it names the first handler of the event."""
         event = self.first.events[number - 1] if number else None
         return difference_error(
-            self.serial.app, difference, number=number, event=event,
+            self.serial.app,
+            difference,
+            number=number,
+            event=event,
             input=self.first.place(number - 1) if number else "",
             at=at if at is not None or event is None else self._first_handler(event),
             variant=self.variant,
-        )  # fmt: skip
+        )
 
     def _first_handler(self, event: LogEvent) -> HandlerLine | None:
         for name in self.serial.handlers.get(event.type, ()):

@@ -72,9 +72,15 @@ class SimulatedHosts:
         notes = FallingNotes(self._falls)
         deaths = [self._deaths[slot]] if slot in self._deaths else []
         machine = Host(
-            session, job.topology, job.strategies, job.make, job.host_settings, notes, deaths,
+            session,
+            job.topology,
+            job.strategies,
+            job.make,
+            job.host_settings,
+            notes,
+            deaths,
             lambda: self._time.now,
-        )  # fmt: skip
+        )
         host = SimulatedHost(slot, machine, notes, ahead=float(self._time.rng.random() * 100))
         self.alive.append(host)
         self._loop(host)

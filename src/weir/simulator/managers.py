@@ -55,9 +55,14 @@ class Managers:
             return
         self._names += 1
         machine = Manager(
-            job.topology, job.strategies, ledger, job.manager_settings, self._time.now,
-            name=f"m{self._names}", held=self._time.now < world.held_until,
-        )  # fmt: skip
+            job.topology,
+            job.strategies,
+            ledger,
+            job.manager_settings,
+            self._time.now,
+            name=f"m{self._names}",
+            held=self._time.now < world.held_until,
+        )
         manager = SimulatedManager(machine)
         self.alive.append(manager)
         self._time.note(f"manager m{self._names} of epoch {ledger.epoch} begins")

@@ -122,10 +122,15 @@ class Sources:
         job = self._world.job
         partition, declared = job.partitions[pull.vertex], job.sources[pull.vertex]
         start = source_start(
-            partition, pull.vertex, first=first_record(pull.vertex, TOKEN),
-            offset=pull.offset, resume=pull.resume, log_end=pull.log_end,
-            incarnation=pull.incarnation, writer=f"{host.machine.session} {pull.incarnation}",
-        )  # fmt: skip
+            partition,
+            pull.vertex,
+            first=first_record(pull.vertex, TOKEN),
+            offset=pull.offset,
+            resume=pull.resume,
+            log_end=pull.log_end,
+            incarnation=pull.incarnation,
+            writer=f"{host.machine.session} {pull.incarnation}",
+        )
         record = log_record(pull.resume)
         machine = SourceMachine(declared, partition.name, start, job.cut)
         return SimulatedSource(host, pull.vertex, pull.incarnation, machine, partition, record)

@@ -71,10 +71,18 @@ def chase(e: Any) -> None:
 over_a_query = weir.App("over_a_query")
 _rows = weir.stream(
     "A",
-    {"vs": "BIGINT", "ve": "BIGINT", "k": "STRING", "v": "BIGINT", "f": "DOUBLE",
-     "tags": "LIST(STRING)"},
-    "a.jsonl", vs="vs", ve="ve",
-)  # fmt: skip
+    {
+        "vs": "BIGINT",
+        "ve": "BIGINT",
+        "k": "STRING",
+        "v": "BIGINT",
+        "f": "DOUBLE",
+        "tags": "LIST(STRING)",
+    },
+    "a.jsonl",
+    vs="vs",
+    ve="ve",
+)
 _counted = _rows.group_by("k").window(weir.tumbling(5)).agg(n=weir.count())
 windows = over_a_query.events("windows", _counted)
 others = over_a_query.events("B", "vs BIGINT, ve BIGINT, k STRING, w BIGINT", vs="vs", ve="ve")

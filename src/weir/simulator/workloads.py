@@ -56,8 +56,7 @@ _QUERIES = {
     "count_window": "SELECT k, COLLECT(v) AS c FROM A GROUP BY k WITH COUNT(3, 2)",
     "quantiles": "SELECT MEDIAN(v) AS m, QUANTILE_DISC(v, 0.9) AS q, STDDEV(f) AS d FROM A"
     " WITH TUMBLING(7)",
-    "user_aggregate": "SELECT k, Widest(v) AS w, Turns(v) AS t FROM A GROUP BY k"
-    " WITH TUMBLING(5)",
+    "user_aggregate": "SELECT k, Widest(v) AS w, Turns(v) AS t FROM A GROUP BY k WITH TUMBLING(5)",
     "inner_join": "SELECT A.k AS k, A.v AS v, B.w AS w FROM A INNER JOIN B ON A.k = B.k",
     "condition_join": "SELECT A.v AS v, B.w AS w FROM A INNER JOIN B ON A.k = B.k AND A.v > B.w",
     "left_join": "SELECT A.k AS k, A.v AS v, B.w AS w FROM A LEFT OUTER JOIN B ON A.k = B.k",
@@ -81,7 +80,7 @@ _QUERIES = {
     "clip_duration": "SELECT k, v FROM A WITH CLIP_DURATION(3)",
     "end_points": "SELECT k, v FROM A WITH POINT_AT_END",
     "adjusted": "SELECT k, SUM(v) AS s FROM J GROUP BY k WITH TUMBLING(4)",
-}  # fmt: skip
+}
 
 _PROGRAMS = {
     "figure1": """
@@ -155,7 +154,7 @@ _PROGRAMS = {
         Out = SELECT s % 3 AS g, SUM(s) AS s, SUM(n) AS n FROM P9 GROUP BY s % 3 WITH TUMBLING(8);
         OUTPUT Out TO 'out.jsonl';
     """,
-}  # fmt: skip
+}
 
 
 _APPS = {"app": "workload", "app_over_a_query": "over_a_query"}

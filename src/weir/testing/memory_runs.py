@@ -70,9 +70,14 @@ def run(
     check_numbers(cut=cut, parallelism=parallelism)
     chosen = program_given(program, stream, params, directory)
     return run_program(
-        chosen, rows_given(chosen, inputs), cut=cut, parallelism=parallelism,
-        snapshot_at=snapshot_at, duplicate_writes=duplicate_writes, optimise=optimise,
-    )  # fmt: skip
+        chosen,
+        rows_given(chosen, inputs),
+        cut=cut,
+        parallelism=parallelism,
+        snapshot_at=snapshot_at,
+        duplicate_writes=duplicate_writes,
+        optimise=optimise,
+    )
 
 
 def run_program(
@@ -88,10 +93,16 @@ def run_program(
 ) -> Result:
     """Run a program that is parsed already and has one output; the options are those of `run`."""
     answer = run_all(
-        program, memory_partitions(program, inputs), cut=cut, parallelism=parallelism,
-        restarts=lambda step: step == snapshot_at, keep=snapshot_at is not None,
-        duplicate_writes=duplicate_writes, optimise=optimise, check=check,
-    )  # fmt: skip
+        program,
+        memory_partitions(program, inputs),
+        cut=cut,
+        parallelism=parallelism,
+        restarts=lambda step: step == snapshot_at,
+        keep=snapshot_at is not None,
+        duplicate_writes=duplicate_writes,
+        optimise=optimise,
+        check=check,
+    )
     shape = output_schema(program.outputs[0])
     rows = [row for batch in answer.batches[0] for row in batch_rows(batch, shape)]
     return Result(rows, answer.digests[0], answer.checksums, answer.most_state_rows)
@@ -137,10 +148,15 @@ def run_all(
     those of `run`."""
     batches: tuple[list[Batch], ...] = tuple([] for _ in program.outputs)
     local = LocalRun(
-        program, partitions, [partial(_take, kept) for kept in batches],
-        cut=cut, parallelism=parallelism, check=check, optimise=optimise,
+        program,
+        partitions,
+        [partial(_take, kept) for kept in batches],
+        cut=cut,
+        parallelism=parallelism,
+        check=check,
+        optimise=optimise,
         keep=keep or duplicate_writes is not None,
-    )  # fmt: skip
+    )
     chance = random.Random(duplicate_writes)
     number = most = 0
     while local.step():

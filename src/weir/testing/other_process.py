@@ -36,8 +36,10 @@ class OtherProcess:
         environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in sys.path)
         self._process = subprocess.Popen(
             [sys.executable, "-c", _COMMAND],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
 
     @property
     def environment(self) -> str:

@@ -59,11 +59,14 @@ def run_locally(trial: GivenProgram, way: LocalWay) -> Ran:
     """Run a trial; an error of the program's is part of the result."""
     try:
         answers = run_all(
-            trial.program, memory_partitions(trial.program, trial.rows),
-            cut=way.cut, parallelism=way.parallelism,
-            restarts=partial(_restarts, way.restart, trial.count), keep=way.restart is not None,
+            trial.program,
+            memory_partitions(trial.program, trial.rows),
+            cut=way.cut,
+            parallelism=way.parallelism,
+            restarts=partial(_restarts, way.restart, trial.count),
+            keep=way.restart is not None,
             duplicate_writes=way.duplicate_writes,
-        )  # fmt: skip
+        )
     except WeirError as error:
         return Ran(error=f"{type(error).__name__}: {error}")
     return Ran(answers.digests, _ordered(trial.program.outputs, answers), answers.checksums)

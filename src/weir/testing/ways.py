@@ -152,11 +152,14 @@ def worlds(count: int) -> list[Way]:
 
     return [
         Way(
-            f"as a live job in a simulated cluster with faults (seed {seed})", KILLS,
-            partial(_world, seed, Wish()), trials=100, simpler=partial(_fewer_faults, seed),
+            f"as a live job in a simulated cluster with faults (seed {seed})",
+            KILLS,
+            partial(_world, seed, Wish()),
+            trials=100,
+            simpler=partial(_fewer_faults, seed),
         )
         for seed in range(1, count + 1)
-    ]  # fmt: skip
+    ]
 
 
 def _simulated(trial: GivenProgram, seed: int, wish: Wish) -> SeedResult:
@@ -203,9 +206,12 @@ def _offline(trial: GivenProgram, first: Ran) -> str:
     with tempfile.TemporaryDirectory(prefix="weir-check-") as folder, session() as spark:
         try:
             (report,) = run_programs(
-                [_to_files(trial.program)], spark, directory=folder, parallelism=2,
+                [_to_files(trial.program)],
+                spark,
+                directory=folder,
+                parallelism=2,
                 given=[memory_partitions(trial.program, trial.rows)],
-            )  # fmt: skip
+            )
         except WeirError as error:
             return f"this run fails: {type(error).__name__}: {error}"
     return difference(trial.program, first, Ran(tuple(o.digest for o in report.outputs)))

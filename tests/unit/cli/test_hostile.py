@@ -114,12 +114,22 @@ def _texts(value: object) -> list[str]:
 
 
 READING = [
-    ["status", "store"], ["status", "new"], ["status", "file:///{folder}/new"], ["story", "store"],
-    ["story", "FILE:///{folder}/new"], ["store", "store"], ["store", "file:///{folder}/new"],
-    ["read", "store"], ["read", "store", STREAM], ["read", "new"], ["explain", "p.weir"],
-    ["explain", "code.weir"], ["verify", "x.csv"], ["diff", "x.csv", "y.csv"],
+    ["status", "store"],
+    ["status", "new"],
+    ["status", "file:///{folder}/new"],
+    ["story", "store"],
+    ["story", "FILE:///{folder}/new"],
+    ["store", "store"],
+    ["store", "file:///{folder}/new"],
+    ["read", "store"],
+    ["read", "store", STREAM],
+    ["read", "new"],
+    ["explain", "p.weir"],
+    ["explain", "code.weir"],
+    ["verify", "x.csv"],
+    ["diff", "x.csv", "y.csv"],
     ["run", "p.weir", "--runner", "live", "--resume", "--store", "new"],
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("words", READING, ids=lambda w: f"{w[0][:8]}-{len(w)}")
@@ -176,8 +186,10 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     (tmp_path / "p.weir").write_text(text, encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, "-m", "weir.cli", "run", "p.weir"],
-        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     until = time.monotonic() + 60
     while not list(tmp_path.glob(".a.csv.*.weir/owner")) and time.monotonic() < until:
         time.sleep(0.02)

@@ -26,9 +26,13 @@ from weir.spark.session import check_pandas
 
 def weir(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "weir.cli", *words], cwd=folder, text=True, capture_output=True,
-        check=False, env={**os.environ, **variables},
-    )  # fmt: skip
+        [sys.executable, "-m", "weir.cli", *words],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -188,8 +192,10 @@ def test_pages_of_files_are_free_memory_of_a_container(
     (tmp_path / folder).mkdir(exist_ok=True)
     limit, used, cached = names
     for name, text in (
-        (limit, "1000"), (used, "900"), ("memory.stat", f"anon 300\n{cached} 600\nx{cached} 7\n")
-    ):  # fmt: skip
+        (limit, "1000"),
+        (used, "900"),
+        ("memory.stat", f"anon 300\n{cached} 600\nx{cached} 7\n"),
+    ):
         (tmp_path / folder / name).write_text(f"{text}\n", encoding="ascii")
     monkeypatch.setattr(doctor, "CGROUP", tmp_path)
     assert doctor._free_memory() == 700

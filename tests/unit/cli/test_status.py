@@ -22,14 +22,37 @@ from weir.reliable.codec import encode_record
 from weir.reliable.keys import UNCHECKED, record_key
 
 VERTEX = VertexStatus(
-    "1.0", "inner", "h1", "running", 1, 5, 123456.0, 7, 2_000_000, (5,), (4,), 3, 999, 2,
-    step_seconds=30.0, step_rows="at rows 5 to 6", waits="nobody listens", waits_seconds=77.0,
-)  # fmt: skip
+    "1.0",
+    "inner",
+    "h1",
+    "running",
+    1,
+    5,
+    123456.0,
+    7,
+    2_000_000,
+    (5,),
+    (4,),
+    3,
+    999,
+    2,
+    step_seconds=30.0,
+    step_rows="at rows 5 to 6",
+    waits="nobody listens",
+    waits_seconds=77.0,
+)
 RUNNING = JobStatus(
-    "running", 100.0, 1, 0, 5, 7,
+    "running",
+    100.0,
+    1,
+    0,
+    5,
+    7,
     (VERTEX, msgspec.structs.replace(VERTEX, id="0.0", status="done")),
-    (HostStatus("h1", 4711, "here", "", ("1.0",)),), "the store is full", 2,
-)  # fmt: skip
+    (HostStatus("h1", 4711, "here", "", ("1.0",)),),
+    "the store is full",
+    2,
+)
 ALIVE = (
     "4711",
     "123,456",

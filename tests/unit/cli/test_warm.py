@@ -22,12 +22,18 @@ OUTPUT Out TO 'out.jsonl';
 
 def weir(folder: Path, *arguments: str) -> str:
     environment = os.environ | {
-        "PYTHONPATH": str(PACKAGE.parent), "WEIR_CACHE": str(folder / "c"), "TMPDIR": str(folder),
-    }  # fmt: skip
+        "PYTHONPATH": str(PACKAGE.parent),
+        "WEIR_CACHE": str(folder / "c"),
+        "TMPDIR": str(folder),
+    }
     done = subprocess.run(
-        [sys.executable, "-m", "weir.cli", *arguments], env=environment, cwd=folder,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "weir.cli", *arguments],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -163,9 +163,15 @@ def test_types_come_from_the_values() -> None:
         case_program(case("Out = SELECT i FROM A;", {"A": rows}, expected=[])).sources[0].declared
     )
     assert declared == {
-        "vs": BIGINT, "i": BIGINT, "f": DOUBLE, "b": BOOLEAN, "s": STRING,
-        "l": pa.list_(DOUBLE), "n": NULL, "d": pa.struct([("a", BIGINT), ("b", STRING)]),
-    }  # fmt: skip
+        "vs": BIGINT,
+        "i": BIGINT,
+        "f": DOUBLE,
+        "b": BOOLEAN,
+        "s": STRING,
+        "l": pa.list_(DOUBLE),
+        "n": NULL,
+        "d": pa.struct([("a", BIGINT), ("b", STRING)]),
+    }
 
 
 def test_values_without_one_type() -> None:
@@ -191,12 +197,14 @@ def test_long_lists_of_rows_are_cut() -> None:
 
 @pytest.mark.parametrize(
     ("line", "why"),
-    [("{", "invalid JSON: Expecting property name"),
-     ("[]", "a case is an object"),
-     ('{"id": "x", "program": "", "expected": []}', "it has no `inputs`$"),
-     ('{"expected": []}', "it has no `id`, no `program`, no `inputs`$"),
-     ('{"id": "x", "program": "", "inputs": {"A": {}}, "expected": []}', "`partitions`")],
-)  # fmt: skip
+    [
+        ("{", "invalid JSON: Expecting property name"),
+        ("[]", "a case is an object"),
+        ('{"id": "x", "program": "", "expected": []}', "it has no `inputs`$"),
+        ('{"expected": []}', "it has no `id`, no `program`, no `inputs`$"),
+        ('{"id": "x", "program": "", "inputs": {"A": {}}, "expected": []}', "`partitions`"),
+    ],
+)
 def test_what_a_case_lacks(line: str, why: str, tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text(f"\n{line}\n", encoding="utf-8")
@@ -206,11 +214,16 @@ def test_what_a_case_lacks(line: str, why: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["{", "[]", '{"id": "x"}', '{"id": "x", "program": "", "inputs": {}}',
-     '{"id": "x", "program": "", "inputs": {"A": [1]}, "expected": []}',
-     '{"id": "x", "program": "", "inputs": {"A": 1}, "expected": []}',
-     '{"id": "x", "program": "", "inputs": {}, "expected": [], "error": "e"}'],
-)  # fmt: skip
+    [
+        "{",
+        "[]",
+        '{"id": "x"}',
+        '{"id": "x", "program": "", "inputs": {}}',
+        '{"id": "x", "program": "", "inputs": {"A": [1]}, "expected": []}',
+        '{"id": "x", "program": "", "inputs": {"A": 1}, "expected": []}',
+        '{"id": "x", "program": "", "inputs": {}, "expected": [], "error": "e"}',
+    ],
+)
 def test_a_line_that_is_no_case(line: str, tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text(f"\n{line}\n", encoding="utf-8")

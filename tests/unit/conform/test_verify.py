@@ -171,8 +171,12 @@ def test_rows_of_one_digest_are_told_apart_in_full(folder: Path) -> None:
 def test_more_rows_than_are_shown(folder: Path) -> None:
     text = "vs,ve,k\n" + "".join(f"1,2,{i}\n" for i in range(25))
     Path("b.csv").write_text(text, encoding="utf-8")
-    run_files(parse_program("STREAM B (vs BIGINT, ve BIGINT, k BIGINT) FROM 'b.csv';"
-                            "C = SELECT k FROM B WHERE k < 0; OUTPUT C TO 'c.csv';"))  # fmt: skip
+    run_files(
+        parse_program(
+            "STREAM B (vs BIGINT, ve BIGINT, k BIGINT) FROM 'b.csv';"
+            "C = SELECT k FROM B WHERE k < 0; OUTPUT C TO 'c.csv';"
+        )
+    )
     shown = str(diff("c.csv", "b.csv", untold)).splitlines()
     assert shown[0] == "first difference at 1"
     assert shown[1] == '+ {"vs":1,"ve":2,"k":0}'

@@ -31,8 +31,11 @@ def start(folder: Path, *, loops: int, seconds: float) -> subprocess.Popen[str]:
     cache = {"WEIR_CACHE": str(folder / "file"), "TMPDIR": str(folder / "tmp")}
     return subprocess.Popen(
         [sys.executable, "-c", COMPILE.format(loops=loops, seconds=seconds)],
-        env=os.environ | cache, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=os.environ | cache,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_each_loop_is_compiled_once_and_one_process_speaks(tmp_path: Path) -> None:

@@ -84,8 +84,10 @@ def test_an_object_to_an_object(bucket: Bucket, tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "arrow"])
 def test_every_format_out_and_in(ending: str, bucket: Bucket, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(ROWS)
-    copied = "STREAM A (vs BIGINT, ve BIGINT, k STRING, v BIGINT) FROM '{0}' WITH (ve = ve); " \
-        "OUTPUT A TO '{1}';"  # fmt: skip
+    copied = (
+        "STREAM A (vs BIGINT, ve BIGINT, k STRING, v BIGINT) FROM '{0}' WITH (ve = ve); "
+        "OUTPUT A TO '{1}';"
+    )
     first = "STREAM A (vs BIGINT, k STRING, v BIGINT) FROM 'a.jsonl'; OUTPUT A TO '{}';"
     there = f"{bucket.url}/x y/1%20.{ending}"
     one = weir.run(first.format(there), directory=tmp_path)
@@ -100,15 +102,35 @@ def test_an_empty_object(bucket: Bucket, tmp_path: Path) -> None:
     assert report.outputs[0].rows == 0
 
 
-NAMES = ["in/b.jsonl", "in/a.jsonl", "in/é.jsonl", "in/B.jsonl", "in/.hidden.jsonl",
-         "in/x/a.jsonl", "in/x/y/a.jsonl", "in/.x/a.jsonl", "in/a[1].jsonl", "a.jsonl"]  # fmt: skip
+NAMES = [
+    "in/b.jsonl",
+    "in/a.jsonl",
+    "in/é.jsonl",
+    "in/B.jsonl",
+    "in/.hidden.jsonl",
+    "in/x/a.jsonl",
+    "in/x/y/a.jsonl",
+    "in/.x/a.jsonl",
+    "in/a[1].jsonl",
+    "a.jsonl",
+]
 
 
 @pytest.mark.parametrize(
     "pattern",
-    ["in/*.jsonl", "in/**/*.jsonl", "in/**", "in/?.jsonl", "in/[a-b].jsonl", "*/a.jsonl",
-     "in/a[1].jsonl", "*.jsonl", "**/a.jsonl", "in/.*"],
-)  # fmt: skip
+    [
+        "in/*.jsonl",
+        "in/**/*.jsonl",
+        "in/**",
+        "in/?.jsonl",
+        "in/[a-b].jsonl",
+        "*/a.jsonl",
+        "in/a[1].jsonl",
+        "*.jsonl",
+        "**/a.jsonl",
+        "in/.*",
+    ],
+)
 def test_globs_match_as_those_of_files_do(pattern: str, bucket: Bucket, tmp_path: Path) -> None:
     for name in NAMES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -66,9 +66,12 @@ except InputError as error:
 """
     write_arrow(tmp_path / "a.arrow")
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert "a.arrow: not a readable file" in done.stdout
 

@@ -296,8 +296,10 @@ def test_rows_without_a_lifetime_are_points_at_their_offset(tmp_path):
 
 def broken_files(folder):
     pq.write_table(pa.table({"k": [1]}), folder / "no_times.parquet")
-    pq.write_table(pa.table({"vs": [1], "ve": [2], "t": pa.array([1], pa.time64("us"))}),
-                   folder / "time.parquet")  # fmt: skip
+    pq.write_table(
+        pa.table({"vs": [1], "ve": [2], "t": pa.array([1], pa.time64("us"))}),
+        folder / "time.parquet",
+    )
     (folder / "torn.parquet").write_bytes(b"PAR1")
     (folder / "torn.arrow").write_bytes(b"ARROW1")
     (folder / "torn.jsonl").write_text('{"vs": 1,\n')

@@ -28,8 +28,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 def other_process(folder: Path, how: str = "die") -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", KILLED, str(folder), ".out.", how],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def sweep(folder: Path, later: float = 0.0) -> set[str]:

@@ -400,8 +400,11 @@ def test_an_arrow_file_is_read_from_the_batch_that_is_wanted(tmp_path, monkeypat
     path = tmp_path / "a.arrow"
     with pa.ipc.new_file(path, table.schema) as file:
         for begin, stop in ((0, 3), (3, 3), (3, 11), (11, 12), (12, 20)):
-            file.write_batch(table.slice(begin, stop - begin).to_batches()[0] if stop > begin
-                             else pa.RecordBatch.from_pylist([], table.schema))  # fmt: skip
+            file.write_batch(
+                table.slice(begin, stop - begin).to_batches()[0]
+                if stop > begin
+                else pa.RecordBatch.from_pylist([], table.schema)
+            )
     read_batches = []
     check = columnar_files.check_intact
     monkeypatch.setattr(
@@ -415,8 +418,9 @@ def test_an_arrow_file_is_read_from_the_batch_that_is_wanted(tmp_path, monkeypat
         assert [v for c in chunks for v in c.rows.column("s").to_pylist()] == [
             f"{i}" for i in range(start, 20)
         ]
-        assert sum(read_batches) == sum(n for n, stop in ((3, 3), (8, 11), (1, 12), (8, 20))
-                                        if stop > start)  # fmt: skip
+        assert sum(read_batches) == sum(
+            n for n, stop in ((3, 3), (8, 11), (1, 12), (8, 20)) if stop > start
+        )
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])

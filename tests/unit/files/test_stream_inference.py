@@ -76,10 +76,16 @@ def test_json(tmp_path: Path) -> None:
 
 def test_parquet_and_arrow(tmp_path: Path) -> None:
     types = {
-        "t": pa.timestamp("ms"), "i": pa.int16(), "u": pa.uint32(), "f": pa.float32(),
-        "d": pa.decimal128(10, 2), "s": pa.dictionary(pa.int32(), pa.large_string()),
-        "l": pa.large_list(pa.int64()), "b": pa.binary(), "day": pa.date32(),
-    }  # fmt: skip
+        "t": pa.timestamp("ms"),
+        "i": pa.int16(),
+        "u": pa.uint32(),
+        "f": pa.float32(),
+        "d": pa.decimal128(10, 2),
+        "s": pa.dictionary(pa.int32(), pa.large_string()),
+        "l": pa.large_list(pa.int64()),
+        "b": pa.binary(),
+        "day": pa.date32(),
+    }
     row = {"t": 5, "i": 1, "u": 2, "f": 0.5, "d": None, "s": "x", "l": [1], "b": b"x", "day": 3}
     table = pa.table({n: pa.array([row[n]], t) for n, t in types.items() if n != "s"})
     table = table.append_column("s", pa.array(["x"], pa.large_string()).dictionary_encode())
@@ -232,8 +238,9 @@ def test_values_of_several_types(tmp_path: Path) -> None:
     assert found.as_json()["columns"] == columns
     bad = "such rows are bad, and bad = 'skip' leaves them out."
     assert found.notes == [
-        f"a: 1 of 10 values is not numeric: {bad}", f"l: 2 of 11 values are not numeric: {bad}"
-    ]  # fmt: skip
+        f"a: 1 of 10 values is not numeric: {bad}",
+        f"l: 2 of 11 values are not numeric: {bad}",
+    ]
     skipping = found.text().replace("vs = ts", "vs = ts, bad = 'skip'")
     report = weir.run(f"{skipping} OUTPUT A TO '{tmp_path / 'out.csv'}';")
     assert (report.outputs[0].rows, report.inputs[0].bad) == (9, 1)

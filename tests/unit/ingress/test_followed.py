@@ -333,10 +333,21 @@ def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "rate://", "rate://x", "rate://-1", "rate://0", "rate://nan", "rate://inf", "rate://1_0",
-        "rate://1e-300", "rate://1e300", "rate://\uff15", "rate://5/x", "rate://5#x", "rate://[5",
+        "rate://",
+        "rate://x",
+        "rate://-1",
+        "rate://0",
+        "rate://nan",
+        "rate://inf",
+        "rate://1_0",
+        "rate://1e-300",
+        "rate://1e300",
+        "rate://\uff15",
+        "rate://5/x",
+        "rate://5#x",
+        "rate://[5",
     ],
-)  # fmt: skip
+)
 def test_a_wrong_rate_is_refused(path: str) -> None:
     with pytest.raises(PlanError, match="is no rate") as caught:
         open_any(source(path))
@@ -346,10 +357,20 @@ def test_a_wrong_rate_is_refused(path: str) -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        "row=1", "rows=x", "rows=", "rows", "rows=1_0", "rows=\uff15", "rows=-1", "rows=1.5",
-        "keys=0", "keys=2147483649", "rows=9007199254740993", "start=99999999999999999999",
+        "row=1",
+        "rows=x",
+        "rows=",
+        "rows",
+        "rows=1_0",
+        "rows=\uff15",
+        "rows=-1",
+        "rows=1.5",
+        "keys=0",
+        "keys=2147483649",
+        "rows=9007199254740993",
+        "start=99999999999999999999",
     ],
-)  # fmt: skip
+)
 def test_an_option_that_a_rate_does_not_know_is_refused(option: str) -> None:
     with pytest.raises(PlanError, match=f": {option.ljust(5, '=')} is no option") as caught:
         open_any(source(f"rate://5?{option}"))
@@ -400,10 +421,21 @@ def test_the_largest_rates_make_rows() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "tcp://", "tcp://h", "tcp://:1", "tcp://h:", "tcp://h:0", "tcp://h:99999", "tcp://h:x",
-        "tcp://h:-1", "tcp://[::1", "tcp://u@h:1", "tcp://h:1/x", "tcp://h:1#x", "tcp://a..b:1",
+        "tcp://",
+        "tcp://h",
+        "tcp://:1",
+        "tcp://h:",
+        "tcp://h:0",
+        "tcp://h:99999",
+        "tcp://h:x",
+        "tcp://h:-1",
+        "tcp://[::1",
+        "tcp://u@h:1",
+        "tcp://h:1/x",
+        "tcp://h:1#x",
+        "tcp://a..b:1",
     ],
-)  # fmt: skip
+)
 def test_a_wrong_address_of_a_socket_is_refused(path: str) -> None:
     with pytest.raises(PlanError, match="is no address of a socket") as caught:
         open_any(source(path))
@@ -824,8 +856,9 @@ class Told:
 
 def test_a_socket_says_why_there_is_no_connection_until_there_is_one() -> None:
     broken: list[OSError] = [
-        socket.gaierror(-2, "Name or service not known"), TimeoutError("timed out"),
-    ]  # fmt: skip
+        socket.gaierror(-2, "Name or service not known"),
+        TimeoutError("timed out"),
+    ]
 
     class Silent(Told):
         def recv(self, _most: int) -> bytes:

@@ -130,9 +130,16 @@ def test_a_row_without_an_origin_shows_what_it_has(told: Told) -> None:
 
 
 def test_rows_of_columnar_files_are_counted(told: Told) -> None:
-    table = pa.table({"ts": pa.array([0, 1], pa.timestamp("us", "UTC")), "n": [1, 0],
-                      "shop": ["a", "b"], "amount": [1, 2], "note": ["x", "y"],
-                      "day": pa.array([0, 1], pa.date32())})  # fmt: skip
+    table = pa.table(
+        {
+            "ts": pa.array([0, 1], pa.timestamp("us", "UTC")),
+            "n": [1, 0],
+            "shop": ["a", "b"],
+            "amount": [1, 2],
+            "note": ["x", "y"],
+            "day": pa.array([0, 1], pa.date32()),
+        }
+    )
     pq.write_table(table, "a.parquet")
     found = told("Out = SELECT 10 % n AS m FROM A;", "a.parquet")
     assert "'amount': 2, 'n': 0, 'note': 'y', 'day': '1970-01-02'} (a.parquet, row 2)\n" in found

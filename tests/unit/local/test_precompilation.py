@@ -52,9 +52,13 @@ def python(folder: Path, code: str, **variables: str) -> str:
     # What other runs have left in the folder for temporary files is not this test's.
     environment = {**os.environ, "TMPDIR": str(folder), **variables}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env=environment,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

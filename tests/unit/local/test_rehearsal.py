@@ -60,9 +60,12 @@ def test_what_is_rehearsed_has_all_loops(name: str, tmp_path: Path) -> None:
     text = f"{INPUTS} Out = {PROGRAMS[name]}; OUTPUT Out TO 'out.jsonl';"
     environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
     done = subprocess.run(
-        [sys.executable, "-c", RUN, text, str(tmp_path)], env=environment, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", RUN, text, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
 
 
@@ -109,8 +112,10 @@ def test_the_user_s_code_is_not_called(tmp_path: Path) -> None:
     """
     assert rehearse(parse_program(text, directory=tmp_path)) == []
     assert [p.name for p in tmp_path.iterdir() if p.suffix != ".pyc"] in (
-        ["code.py"], ["code.py", "__pycache__"], ["__pycache__", "code.py"],
-    )  # fmt: skip
+        ["code.py"],
+        ["code.py", "__pycache__"],
+        ["__pycache__", "code.py"],
+    )
 
 
 HANDLERS = """
@@ -149,9 +154,10 @@ def test_rows_pass_filters_that_they_would_not(monkeypatch: pytest.MonkeyPatch) 
     written = []
     finish = rehearsal.OutputWriter.finish
     monkeypatch.setattr(
-        rehearsal.OutputWriter, "finish",
+        rehearsal.OutputWriter,
+        "finish",
         lambda self, digest: written.append(digest.count) or finish(self, digest),
-    )  # fmt: skip
+    )
     assert rehearse(parse_program(text)) == []
     assert written and all(written)
 
@@ -163,9 +169,20 @@ def test_errors_of_made_up_rows_are_returned() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["INT", "DOUBLE", "BOOLEAN", "BINARY", "TIMESTAMP", "DATE", "DECIMAL(3, 2)",
-             "DECIMAL(1, 0)", "LIST(DECIMAL(10, 2))", "STRUCT(a INT, b LIST(STRING))"],
-)  # fmt: skip
+    "name",
+    [
+        "INT",
+        "DOUBLE",
+        "BOOLEAN",
+        "BINARY",
+        "TIMESTAMP",
+        "DATE",
+        "DECIMAL(3, 2)",
+        "DECIMAL(1, 0)",
+        "LIST(DECIMAL(10, 2))",
+        "STRUCT(a INT, b LIST(STRING))",
+    ],
+)
 def test_values_are_made_up_for_every_type(name: str) -> None:
     dtype = parse_type(name)
     for numbers in (FEW, MANY):

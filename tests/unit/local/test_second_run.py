@@ -94,8 +94,16 @@ def killed(k: str) -> int:
     return 1
 """
 FUNCTIONS = (
-    "hashed", "ordered", "tabled", "zone", "process", "address", "counted", "batches", "steady",
-)  # fmt: skip
+    "hashed",
+    "ordered",
+    "tabled",
+    "zone",
+    "process",
+    "address",
+    "counted",
+    "batches",
+    "steady",
+)
 QUERIES = {name: f"SELECT {name}(k) AS v FROM A" for name in FUNCTIONS} | {
     "aggregate": "SELECT Counts(k) AS v FROM A WITH TUMBLING(5)",
     "hidden": "REDUCE A ON k USING Hidden()",
@@ -117,9 +125,12 @@ def test_dependence_on_the_process_is_found(tmp_path: Path) -> None:
     program = program_of(tmp_path, QUERIES)
     with kept_traces() as kept:
         run = LocalRun(
-            program, open_partitions(program, tmp_path), [lambda v, rows: None] * len(QUERIES),
-            cut=9, traces=kept,
-        )  # fmt: skip
+            program,
+            open_partitions(program, tmp_path),
+            [lambda v, rows: None] * len(QUERIES),
+            cut=9,
+            traces=kept,
+        )
         run.run()
         kept.close()
         again = second_differences(program, tmp_path, kept.folder, cut=6, parallelism=1)

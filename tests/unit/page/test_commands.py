@@ -30,9 +30,10 @@ pathlib.Path(sys.argv[1]).write_text(" ".join(sys.argv) + chr(10) + file.read_te
 """
     browser.write_text(text, encoding="utf-8")
     env = {
-        **os.environ, "TMPDIR": str(temporary),
+        **os.environ,
+        "TMPDIR": str(temporary),
         "BROWSER": f"{sys.executable} {browser} {asked} %s",
-    }  # fmt: skip
+    }
     job = SimulatedStore(tmp_path, seconds=2)
     job.pass_second()
     command = [sys.executable, "-m", "weir.cli", "ui", job.store.location, "--open"]

@@ -137,8 +137,16 @@ def test_the_token_opens_the_view_and_nothing_else_does(server: PageServer) -> N
     assert status == 200 and json.loads(body)["title"] == "shops"
     assert headers["Cache-Control"] == "no-store"
     right = token(server)
-    for wrong in ("", "Bearer", "Bearer ", f"Bearer {right[:-1]}", f"Bearer {right}x", right,
-                  f"Basic {right}", "Bearer \xe9"):  # fmt: skip
+    for wrong in (
+        "",
+        "Bearer",
+        "Bearer ",
+        f"Bearer {right[:-1]}",
+        f"Bearer {right}x",
+        right,
+        f"Basic {right}",
+        "Bearer \xe9",
+    ):
         status, body, _ = asked(server, "/view", Authorization=wrong)
         assert (status, b"shops" in body) == (401, False), wrong
     assert asked(server, "/view")[0] == 401
@@ -162,9 +170,17 @@ def test_other_hosts_are_refused(server: PageServer, host: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/status", "/../etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd", "/view/",
-     "/assets/page.js", "/%00", "http://127.0.0.1/view"],
-)  # fmt: skip
+    [
+        "/status",
+        "/../etc/passwd",
+        "/..%2f..%2fetc/passwd",
+        "//etc/passwd",
+        "/view/",
+        "/assets/page.js",
+        "/%00",
+        "http://127.0.0.1/view",
+    ],
+)
 def test_nothing_of_the_file_system_is_served(server: PageServer, path: str) -> None:
     assert asked(server, path, Authorization=f"Bearer {token(server)}")[0] == 404
 

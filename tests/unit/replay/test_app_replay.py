@@ -48,8 +48,10 @@ def test_batches_change_nothing(app: App, batch: int | None) -> None:
     assert [o.digest for o in report.outputs] == [o.digest for o in whole.outputs]
     assert Path("out/spam.parquet").read_bytes() == Path("whole/spam.parquet").read_bytes()
     assert sorted(p.name for p in Path("out").iterdir()) == [
-        ".replay", "spam.parquet", "spam.parquet.digest",
-    ]  # fmt: skip
+        ".replay",
+        "spam.parquet",
+        "spam.parquet.digest",
+    ]
 
 
 def test_batches_of_one_event(app: App) -> None:

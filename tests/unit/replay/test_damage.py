@@ -56,9 +56,11 @@ def edited(change: Callable[[Any], object]) -> Callable[[Path], None]:
 
 
 DAMAGE: list[tuple[str, Callable[[Path], object], str]] = [
-    *((name, damage, "cannot be read: ")
-      for name in ("run.json", "cuts.json", "00000/batch.json", "00001/batch.json")
-      for damage in (torn, empty, no_text, made_a_folder)),
+    *(
+        (name, damage, "cannot be read: ")
+        for name in ("run.json", "cuts.json", "00000/batch.json", "00001/batch.json")
+        for damage in (torn, empty, no_text, made_a_folder)
+    ),
     ("run.json", removed, "which lists what is finished here, is missing"),
     ("00000/batch.json", removed, "which lists what the batch wrote, is missing"),
     ("00001/batch.json", removed, "which lists what the batch wrote, is missing"),
@@ -67,7 +69,7 @@ DAMAGE: list[tuple[str, Callable[[Path], object], str]] = [
     ("cuts.json", edited(lambda cuts: cuts["batches"][2]["parts"].clear()), "was changed"),
     ("run.json", edited(lambda run: run["parts"].popitem()), "was changed"),
     ("00001/batch.json", edited(lambda made: made.update(events=1)), "was changed"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "damage", "message"), DAMAGE)
@@ -186,10 +188,13 @@ STATES: list[tuple[Callable[[Path], object], type[WeirError], str]] = [
     (lambda folder: torn(folder / "n.parquet"), PlanError, r"'state' was changed: .*n\.parquet"),
     (lambda folder: empty(folder / "n.parquet"), PlanError, r"'state' was changed: .*n\.parquet"),
     (table_a_folder, PlanError, r"'state' was changed: .*n\.parquet"),
-    (lambda folder: (shutil.rmtree(folder), folder.touch()), PlanError,
-     "there is no saved state in 'state'"),
+    (
+        lambda folder: (shutil.rmtree(folder), folder.touch()),
+        PlanError,
+        "there is no saved state in 'state'",
+    ),
     (shutil.rmtree, PlanError, "there is no saved state in 'state'"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("damage", "kind", "message"), STATES)

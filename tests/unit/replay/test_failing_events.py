@@ -41,36 +41,69 @@ WIDE = "state total must be BIGINT, not 9223372036854775810 (int), which has mor
 CASES = {
     "column": ('app.emit("o", r=10 // e.n)', 1, ZERO),
     "row": ('app.emit("o", r=f"{10 // e.n:>3}")', 1, ZERO),
-    "state": ('total.add(e.shop, e.amount)\napp.emit("o", r=total.get(e.shop))', 1,
-              f"overflow: add state total {BEYOND}"),
-    "window": ('recent.add(e.shop, e.amount)\napp.emit("o", r=recent.get(e.shop))', 2,
-               f"overflow: reading state recent {BEYOND}"),
-    "merge of a window": ("if e.n == 0:\n    high.max(e.shop, e.n)\n"
-                          'app.emit("o", r=high.get(e.shop))', 2,
-                          "max into a cell of high that is NULL (give it another default, or say "
-                          "by merge() what NULL means), at shop = 'b'"),
-    "behind a state": ('total.add(e.shop, 1)\napp.emit("o", r=10 // e.n + total.get(e.shop))', 2,
-                       ZERO),
-    "text behind a state": ('total.add(e.shop, 1)\nif total.get(e.shop) > 1:\n'
-                            '    app.emit("o", r=e.note[1:] + e.note[9])', 3,
-                            "IndexError: string index out of range"),
-    "computed key": ('total.add(e.shop + "!", e.amount)\napp.emit("o", r=total.get(e.shop + "!"))',
-                     1, "overflow: add state total gives a value beyond BIGINT, at 'b!'"),
-    "merge": ("total.merge(e.shop, lambda t: t + 10 // e.n)\n"
-              'app.emit("o", r=total.get(e.shop))', 1, ZERO),
-    "ring": ("if total.get(e.shop) < 9:\n    total.set(e.shop, e.amount)\n"
-             'else:\n    total.add(e.shop, e.amount)\napp.emit("o", r=total.get(e.shop))', 4, WIDE),
-    "raise": ('if e.n == 0:\n    raise ValueError("none")\napp.emit("o", r=e.n)', 2,
-              "ValueError: none"),
-}  # fmt: skip
+    "state": (
+        'total.add(e.shop, e.amount)\napp.emit("o", r=total.get(e.shop))',
+        1,
+        f"overflow: add state total {BEYOND}",
+    ),
+    "window": (
+        'recent.add(e.shop, e.amount)\napp.emit("o", r=recent.get(e.shop))',
+        2,
+        f"overflow: reading state recent {BEYOND}",
+    ),
+    "merge of a window": (
+        'if e.n == 0:\n    high.max(e.shop, e.n)\napp.emit("o", r=high.get(e.shop))',
+        2,
+        "max into a cell of high that is NULL (give it another default, or say "
+        "by merge() what NULL means), at shop = 'b'",
+    ),
+    "behind a state": (
+        'total.add(e.shop, 1)\napp.emit("o", r=10 // e.n + total.get(e.shop))',
+        2,
+        ZERO,
+    ),
+    "text behind a state": (
+        "total.add(e.shop, 1)\nif total.get(e.shop) > 1:\n"
+        '    app.emit("o", r=e.note[1:] + e.note[9])',
+        3,
+        "IndexError: string index out of range",
+    ),
+    "computed key": (
+        'total.add(e.shop + "!", e.amount)\napp.emit("o", r=total.get(e.shop + "!"))',
+        1,
+        "overflow: add state total gives a value beyond BIGINT, at 'b!'",
+    ),
+    "merge": (
+        'total.merge(e.shop, lambda t: t + 10 // e.n)\napp.emit("o", r=total.get(e.shop))',
+        1,
+        ZERO,
+    ),
+    "ring": (
+        "if total.get(e.shop) < 9:\n    total.set(e.shop, e.amount)\n"
+        'else:\n    total.add(e.shop, e.amount)\napp.emit("o", r=total.get(e.shop))',
+        4,
+        WIDE,
+    ),
+    "raise": (
+        'if e.n == 0:\n    raise ValueError("none")\napp.emit("o", r=e.n)',
+        2,
+        "ValueError: none",
+    ),
+}
 """The body of a handler, the line of it that fails, and the cause."""
 SERIAL = {
     "code": ('total.set(e.note, total.get(e.shop))\napp.emit("o", r=10 // e.n)', 2, ZERO),
-    "cell": ('total.add(e.note, total.get(e.shop))\ntotal.add(e.shop, e.amount)\n'
-             'app.emit("o", r=1)', 2, WIDE),
-    "raise": ('total.set(e.note, total.get(e.shop))\nassert e.n, "no n"\napp.emit("o", r=1)', 2,
-              "AssertionError: no n"),
-}  # fmt: skip
+    "cell": (
+        'total.add(e.note, total.get(e.shop))\ntotal.add(e.shop, e.amount)\napp.emit("o", r=1)',
+        2,
+        WIDE,
+    ),
+    "raise": (
+        'total.set(e.note, total.get(e.shop))\nassert e.n, "no n"\napp.emit("o", r=1)',
+        2,
+        "AssertionError: no n",
+    ),
+}
 ABOVE = HEAD.count("\n")
 
 

@@ -56,8 +56,13 @@ def test_the_longest_names(app: App) -> None:
     made = renamed(**longest)
     value = int("9" * 18)
     replay_app(
-        made, logs=LOGS, out="out", format="jsonl", batch=20, state_out="state",
+        made,
+        logs=LOGS,
+        out="out",
+        format="jsonl",
+        batch=20,
+        state_out="state",
         params={longest["threshold"]: [1, value]},
-    )  # fmt: skip
+    )
     assert Path("out", f"{'t' * 100}=1", f"{'s' * 100}.jsonl").stat().st_size > 0
     assert Path("state", f"{'t' * 100}={value}", f"{'n' * 100}.parquet").exists()

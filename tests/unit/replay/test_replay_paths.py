@@ -122,7 +122,7 @@ def test_places_that_overlap(app: App) -> None:
         ({"state_out": "out/spam.parquet/s"}, "lies in the output 'out/spam.parquet'"),
         ({"state_out": "out/what-if.html"}, "'out/what-if.html' is --state-out"),
         ({"state_out": "out", "params": both}, "the output 'out/threshold=1/spam.parquet' lies in"),
-    ):  # fmt: skip
+    ):
         refused(app, message, **{"state_out": "state", **options})
         refused(app, whole, batch=20, **{"state_out": "state", **options})
     Path("out/.replay").mkdir(parents=True)

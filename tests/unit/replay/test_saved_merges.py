@@ -139,6 +139,9 @@ def test_a_sum_does_not_take_other_merges() -> None:
     columns = (pa.array([0, 1]), pa.array(["add", "max"]), pa.array([5, 7]))
     with pytest.raises(SnapshotCorrupt, match="a window of s has other merges than add: max"):
         load_fast(
-            cells, 0, np.zeros(2, dtype=np.int64), Batch(times, times + 1, columns),
+            cells,
+            0,
+            np.zeros(2, dtype=np.int64),
+            Batch(times, times + 1, columns),
             ("number", "merge", "arg"),
-        )  # fmt: skip
+        )

@@ -21,8 +21,11 @@ def app() -> App:
 def test_several_parameters_multiply() -> None:
     found = variants_of(app(), {"threshold": ["0.1", "0.3"], "k": [1, 2], "word": "y"})
     assert [v.folder for v in found] == [
-        "threshold=0.1/k=1", "threshold=0.1/k=2", "threshold=0.3/k=1", "threshold=0.3/k=2",
-    ]  # fmt: skip
+        "threshold=0.1/k=1",
+        "threshold=0.1/k=2",
+        "threshold=0.3/k=1",
+        "threshold=0.3/k=2",
+    ]
     assert found[2].label == "threshold=0.3, k=1"
     assert found[2].values == {"threshold": 0.3, "k": 1, "word": "y", "strict": False}
 

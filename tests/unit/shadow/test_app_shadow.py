@@ -79,9 +79,7 @@ def viewed(e):
     shadow = shadow_of(tmp_path, body)
     assert [source.name for source in shadow.program.sources] == ["click", "view"]
     assert shadow.plan.unseen == frozenset()
-    views = [
-        {"id": n, "ids": [n], "at": at} for n, at in ((2**62, 3), (1, 5), (2**62, 9))
-    ]  # fmt: skip
+    views = [{"id": n, "ids": [n], "at": at} for n, at in ((2**62, 3), (1, 5), (2**62, 9))]
     assert shadow.compare(parts(shadow, click=clicks(40), view=views[:2])) == 42
     # Both fail at the third view: ten clicks and two views were before it.
     assert shadow.compare(parts(shadow, click=clicks(40), view=views)) == 12

@@ -22,12 +22,14 @@ CELL = Cell("s", KEYS, pa.int64(), 0)
 def table() -> SavedTable:
     columns = (("vs", pa.int64()), *state_schema(CELL))
     source = Source("saved", columns, "saved.parquet", SourceOptions("vs"), 0)
-    rows = pa.table({
-        "vs": [1, 2, 3, 4, 5],
-        "key0": pa.array([0.0, math.nan, None, 1.5, 1.5], pa.float64()),
-        "key1": ["a", "a", "a", "b", None],
-        "value": [10, 20, 30, 40, 50],
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "vs": [1, 2, 3, 4, 5],
+            "key0": pa.array([0.0, math.nan, None, 1.5, 1.5], pa.float64()),
+            "key1": ["a", "a", "a", "b", None],
+            "value": [10, 20, 30, 40, 50],
+        }
+    )
     node = FinalState((), (), CELL, (), 2)
     return saved_table("s", source, node, TableRows("saved", rows))
 

@@ -43,8 +43,16 @@ def test_one_answer_passes_in_every_way() -> None:
     checked = check(text, {"A": [ROWS[:7], ROWS[3:]]}, kills=3, worlds=1)
     assert len(checked.rows["Out"]) == 6 and not checked.left_out
     told = "\n".join(checked.ways)
-    for what in ("once more", "1 row", "parallelism 3", "restarted", "written again", "another "
-                 "process", "killed at durable step", "cluster with faults (seed 1)"):  # fmt: skip
+    for what in (
+        "once more",
+        "1 row",
+        "parallelism 3",
+        "restarted",
+        "written again",
+        "another process",
+        "killed at durable step",
+        "cluster with faults (seed 1)",
+    ):
         assert what in told
 
 

@@ -87,5 +87,6 @@ def test_far_times_inside_of_lists_and_structs_are_texts_too() -> None:
     """
     rows = run(text, {"A": [{"vs": 1, "t": 0}, {"vs": 2, "t": 10**18}]}, stream="All").rows
     assert rows[0]["ts"] == [
-        datetime(1970, 1, 1, tzinfo=UTC), "+33658-09-27T01:46:40.000000Z",
-    ]  # fmt: skip
+        datetime(1970, 1, 1, tzinfo=UTC),
+        "+33658-09-27T01:46:40.000000Z",
+    ]

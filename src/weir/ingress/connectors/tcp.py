@@ -38,9 +38,12 @@ from weir.plan.operators import Source
 RECONNECT = 0.2
 """Seconds between two tries to connect, and that one look at a silent connection takes."""
 _WATCH = {
-    "TCP_KEEPIDLE": 10, "TCP_KEEPALIVE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3,
+    "TCP_KEEPIDLE": 10,
+    "TCP_KEEPALIVE": 10,
+    "TCP_KEEPINTVL": 5,
+    "TCP_KEEPCNT": 3,
     "TCP_USER_TIMEOUT": 25_000,
-}  # fmt: skip
+}
 """The options by which the system gives a connection up whose other side has not answered for 25
 seconds, whether anything was sent or not; systems have some of them each."""
 _OPTIONS = {"until": ("eof",), "acks": ("yes", "no")}
