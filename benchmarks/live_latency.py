@@ -31,7 +31,7 @@ from weir.job.status import JobStatus
 from weir.script.program import parse_program
 from weir.spark.live.host_tasks import live_master
 from weir.spark.live.job_setup import prepare_live
-from weir.spark.live.settings import LiveSettings
+from weir.spark.live.live_settings import LiveSettings
 from weir.spark.session import make_session
 
 
@@ -126,9 +126,13 @@ def main() -> None:
         ours, theirs = [], []
         for _ in range(given.rounds):
             pairs = weir_round(
-                spark, case.program, RATES[name], given.seconds,
-                window=case.window, kind=given.source,
-            )  # fmt: skip
+                spark,
+                case.program,
+                RATES[name],
+                given.seconds,
+                window=case.window,
+                kind=given.source,
+            )
             ours.append(percentiles(pairs))
             if not given.alone:
                 theirs.append(peer_round(name, given.seconds))

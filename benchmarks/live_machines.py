@@ -82,8 +82,11 @@ def drive(machines: Cluster, what: str, places: str, *options: str) -> Any:
     (machines.folder / head.name).mkdir(exist_ok=True)
     done = subprocess.run(
         head.command(sys.executable, str(DRIVER), what, machines.master, places, *options),
-        env=environment(head, machines.folder), stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
+        env=environment(head, machines.folder),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from weir.job.status import JobStatus
 from weir.spark.live.host_tasks import live_settings
-from weir.spark.live.settings import LiveSettings
+from weir.spark.live.live_settings import LiveSettings
 from weir.spark.live.tls import read_tls
 from weir.spark.session import make_session
 

@@ -31,7 +31,7 @@ from pyspark.sql import SparkSession
 from weir.job.settings import HostSettings
 from weir.job.status import JobStatus
 from weir.spark.live.host_tasks import live_master
-from weir.spark.live.settings import LiveSettings
+from weir.spark.live.live_settings import LiveSettings
 from weir.spark.session import make_session
 
 mpl.use("Agg")
@@ -73,9 +73,13 @@ def batches(spark: SparkSession, seconds: float, out: Path) -> None:
         settings = LiveSettings(hosts=1, host=HostSettings(synchronous=synchronous))
         for bursts in BURSTS:
             pairs = weir_round(
-                spark, CASES["grep"].program, RATES["grep"], seconds,
-                bursts=bursts, settings=settings,
-            )  # fmt: skip
+                spark,
+                CASES["grep"].program,
+                RATES["grep"],
+                seconds,
+                bursts=bursts,
+                settings=settings,
+            )
             size = bursts * RATES["grep"] // 1000
             rows.append((kind, size, *percentiles(pairs)))
             print(
@@ -123,9 +127,14 @@ def strategies(spark: SparkSession, out: Path) -> None:
     for strategy in STRATEGIES:
         killer = Killer()
         pairs = weir_round(
-            spark, COUNTS.format(strategy=strategy), 2_000, 25,
-            window=WINDOW, settings=LiveSettings(hosts=HOSTS), look=killer,
-        )  # fmt: skip
+            spark,
+            COUNTS.format(strategy=strategy),
+            2_000,
+            25,
+            window=WINDOW,
+            settings=LiveSettings(hosts=HOSTS),
+            look=killer,
+        )
         assert killer.killed_at is not None
         found = np.unique(pairs, axis=0)  # one point of all words of a window
         at = found[:, 1] / 1e6 - killer.killed_at

@@ -21,7 +21,7 @@ from weir.job.status import JobStatus
 from weir.script.program import parse_program
 from weir.spark.live.host_tasks import live_master
 from weir.spark.live.job_setup import prepare_live
-from weir.spark.live.settings import LiveSettings
+from weir.spark.live.live_settings import LiveSettings
 from weir.spark.session import make_session
 
 PROGRAM = """SET strategy = 'checkpoint(3s)';

@@ -29,7 +29,7 @@ from weir.job.status import JobStatus
 from weir.script.program import parse_program
 from weir.spark.live.host_tasks import live_master
 from weir.spark.live.job_setup import prepare_live
-from weir.spark.live.settings import LiveSettings
+from weir.spark.live.live_settings import LiveSettings
 from weir.spark.session import make_session
 
 PROGRAMS: Mapping[str, tuple[tuple[str, ...], str]] = {

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.plan.operators import Source, schema
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.reliable.chain import Chain
+from weir.runtime.program_plan import plan_program
 from weir.script import parse_program
 from weir.testing import with_output
 
@@ -17,7 +16,7 @@ class Pipeline:
     """Rows go from stage to stage without streams in between; results are counted."""
 
     def __init__(self, text: str) -> None:
-        plan = cut_stages(rewrite(with_output(parse_program(text), "Out")))
+        plan = plan_program(with_output(parse_program(text), "Out")).stages
         self.chains = []
         self._sources: dict[str, int] = {}
         self._types = {}

@@ -86,9 +86,12 @@ def run_once(who: Contender, variant: str, data: Path, scratch: Path, *more: obj
     threads = str(who.threads)
     environment = os.environ | {"POLARS_MAX_THREADS": threads, "OMP_NUM_THREADS": threads}
     done = subprocess.run(
-        who.command(variant, data, path, *more), capture_output=True, text=True,
-        env=environment, check=False,
-    )  # fmt: skip
+        who.command(variant, data, path, *more),
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
     if done.returncode:
         raise SystemExit(f"{who.title} failed:\n{done.stderr[-4000:]}")
     told = json.loads(done.stdout.splitlines()[-1])
@@ -116,8 +119,9 @@ def compare(
             print(
                 f"  {variant}, round {number + 1}: {name} {one.seconds[0]:.2f} s,"
                 f" CPU {one.cpu[0]:.1f} s, {one.peak / 2**30:.2f} GiB, {one.rows} rows {one.hash}",
-                file=sys.stderr, flush=True,
-            )  # fmt: skip
+                file=sys.stderr,
+                flush=True,
+            )
     found = {(r.rows, r.hash) for r in results.values()}
     if len(found) > 1:
         raise SystemExit(
@@ -136,13 +140,21 @@ def show(variant: str, events: int, results: dict[str, Result]) -> list[tuple[ob
     for name, r in results.items():
         ratio = speed[name] / speed["a"] if "a" in speed else float("nan")
         line = (speed[name], ratio, min(r.cpu), r.peak / 2**30, r.jvm / 2**30)
-        print("{:3} {:25} {:10.3f} {:7.2f} {:8.1f} {:6.2f} {:7.2f}".format(
-            name, CONTENDERS[name].title, *line))  # fmt: skip
+        print(
+            "{:3} {:25} {:10.3f} {:7.2f} {:8.1f} {:6.2f} {:7.2f}".format(
+                name, CONTENDERS[name].title, *line
+            )
+        )
         lines.append((variant, events, name, CONTENDERS[name].title, *(f"{x:.4g}" for x in line)))
     for what, over, goal in (
-        ("c", "a", 3), ("c", "b", 5), ("f", "e1", 0.5), ("d", "a", 0.7), ("f", "a", 1),
-        ("c", "e1", None), ("c", "e2", None),
-    ):  # fmt: skip
+        ("c", "a", 3),
+        ("c", "b", 5),
+        ("f", "e1", 0.5),
+        ("d", "a", 0.7),
+        ("f", "a", 1),
+        ("c", "e1", None),
+        ("c", "e2", None),
+    ):
         if what in speed and over in speed:
             wanted = f"(goal {goal})" if goal is not None else "(printed)"
             cpu = min(results[over].cpu) / min(results[what].cpu)

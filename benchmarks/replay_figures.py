@@ -104,9 +104,13 @@ def error(data: Path, scratch: Path, events: int) -> None:
             rows.append((value, size, f"{net:.3f}", f"{gross:.3f}", count, f"{ours:.3f}"))
             print(f"{value:5} {size:9,} {net:9.2f} {gross:19.2f} {ours:9.2f}", flush=True)
     names = (
-        "alpha", "batch", "error_percent", "judged_otherwise_percent", "replayed_events",
+        "alpha",
+        "batch",
+        "error_percent",
+        "judged_otherwise_percent",
+        "replayed_events",
         "replay_error_percent",
-    )  # fmt: skip
+    )
     save(OUT / "replay-error.csv", names, rows)
     draw_error(rows)
 

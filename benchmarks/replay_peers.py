@@ -120,20 +120,29 @@ def polars_query(data: Path, variant: str, out: Path) -> None:
     first = friendships.group_by("a", "b").agg(since=pl.col("ts").min())
     email = pl.col("content").str.contains(EMAIL)
     messages = pl.scan_parquet(data / "message" / "*.parquet").select(
-        "id", "sender", "recipient", "ip", "ts",
+        "id",
+        "sender",
+        "recipient",
+        "ip",
+        "ts",
         email=email if variant == "heavy" else pl.col("recipient") % 4 == 0,
-    )  # fmt: skip
+    )
     known = messages.join(
-        first, left_on=["sender", "recipient"], right_on=["a", "b"], how="left",
+        first,
+        left_on=["sender", "recipient"],
+        right_on=["a", "b"],
+        how="left",
         maintain_order="left",
-    ).with_columns(friend=(pl.col("since") <= pl.col("ts")).fill_null(False))  # fmt: skip
+    ).with_columns(friend=(pl.col("since") <= pl.col("ts")).fill_null(False))
     counted = known.select(
-        "id", "sender", "ts",
+        "id",
+        "sender",
+        "ts",
         friends=pl.col("friend").cum_sum().over("sender"),
         strangers=(~pl.col("friend")).cum_sum().over("sender"),
         emails=pl.col("email").cum_sum().over("ip"),
         sent=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("ip"),
-    )  # fmt: skip
+    )
     found = counted.filter(
         (pl.col("strangers").cast(pl.Int64) > 2 * pl.col("friends").cast(pl.Int64))
         & (pl.col("emails") > 0.2 * pl.col("sent"))

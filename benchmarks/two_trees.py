@@ -49,9 +49,11 @@ class Tree:
         # By this file: an old tree may not have it.
         self._process = subprocess.Popen(
             [sys.executable, __file__, "--serve", "--events", str(events)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"},
-        )  # fmt: skip
+        )
 
     def seconds(self, workload: str) -> float:
         assert self._process.stdin is not None
