@@ -86,7 +86,7 @@ JOINS = [
     Picture(
         "clip",
         "SELECT v FROM A CLIP JOIN B ON A.k = B.k",
-        "The left row, up to the first match that begins behind its start.",
+        "The left row, up to the first match that begins after its start.",
         A,
         B,
     ),
@@ -184,7 +184,7 @@ LIFETIMES = [
     Picture(
         "hop_lifetime",
         "SELECT v FROM A WITH HOP_LIFETIME(10, 5)",
-        "From the next grid point on, up to the one behind its start + 10.",
+        "From the next grid point on, up to the one after its start + 10.",
         POINTS,
     ),
     Picture(

@@ -17,8 +17,8 @@ from pathlib import Path
 import weir
 import weir.errors
 from weir.handlers.api.declarations import State
-from weir.plan.stream import Selection
-from weir.plan.terms import Term
+from weir.plan.fluent.stream import Selection
+from weir.plan.fluent.terms import Term
 
 HERE = Path(__file__).parent / "reference"
 GROUPS = {

@@ -147,9 +147,14 @@ def main() -> None:
         director = Director(folder, seconds)
         print(f"live on Spark, {seconds:.0f} s of impressions and clicks, {HOSTS} hosts")
         report = weir.run_live(
-            HERE / "ads.weir", f"{folder}/store", directory=folder, parallelism=2, hosts=HOSTS,
-            callbacks={"Rates": note_arrivals(f"{folder}/arrivals")}, progress=director,
-        )  # fmt: skip
+            HERE / "ads.weir",
+            f"{folder}/store",
+            directory=folder,
+            parallelism=2,
+            hosts=HOSTS,
+            callbacks={"Rates": note_arrivals(f"{folder}/arrivals")},
+            progress=director,
+        )
         if report is None:
             sys.exit(130)
         print("the same log offline on Spark")

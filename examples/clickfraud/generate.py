@@ -51,9 +51,14 @@ def generate(folder: Path, seconds: int = 600) -> None:
         for ad in range(22)
     ]
     rows = {
-        "impression": impressions, "click": clicks, "purchase": purchases, "login": logins,
-        "logout": logouts, "blocked": blocked, "campaign": campaigns,
-    }  # fmt: skip
+        "impression": impressions,
+        "click": clicks,
+        "purchase": purchases,
+        "login": logins,
+        "logout": logouts,
+        "blocked": blocked,
+        "campaign": campaigns,
+    }
     folder.mkdir(parents=True, exist_ok=True)
     for name, found in rows.items():
         write(folder / f"{name}.jsonl", found)

@@ -54,10 +54,15 @@ def person(rng: random.Random, at: datetime, number: int) -> Row:
     name = f"{rng.choice(NAMES)} {rng.choice(SURNAMES)}"
     state = rng.choice(list(STATES))
     return {
-        "id": number, "name": name, "emailAddress": f"{extra(rng)}@{extra(rng)}.com",
+        "id": number,
+        "name": name,
+        "emailAddress": f"{extra(rng)}@{extra(rng)}.com",
         "creditCard": " ".join(f"{rng.randrange(10_000):04}" for _ in range(4)),
-        "city": STATES[state], "state": state, "dateTime": at.isoformat(), "extra": extra(rng),
-    }  # fmt: skip
+        "city": STATES[state],
+        "state": state,
+        "dateTime": at.isoformat(),
+        "extra": extra(rng),
+    }
 
 
 def auction(rng: random.Random, at: datetime, number: int, persons: int) -> Row:
@@ -66,11 +71,17 @@ def auction(rng: random.Random, at: datetime, number: int, persons: int) -> Row:
     seller = hot if rng.random() < 0.75 else rng.randrange(persons)
     first = price(rng)
     return {
-        "id": number, "itemName": extra(rng), "description": extra(rng), "initialBid": first,
-        "reserve": first + price(rng), "dateTime": at.isoformat(),
+        "id": number,
+        "itemName": extra(rng),
+        "description": extra(rng),
+        "initialBid": first,
+        "reserve": first + price(rng),
+        "dateTime": at.isoformat(),
         "expires": (at + timedelta(seconds=rng.randint(5, 40))).isoformat(),
-        "seller": FIRST + seller, "category": rng.randint(10, 14), "extra": extra(rng),
-    }  # fmt: skip
+        "seller": FIRST + seller,
+        "category": rng.randint(10, 14),
+        "extra": extra(rng),
+    }
 
 
 def bid(rng: random.Random, at: datetime, auctions: int, persons: int) -> Row:
@@ -87,9 +98,14 @@ def bid(rng: random.Random, at: datetime, auctions: int, persons: int) -> Row:
         path = f"{extra(rng)}/{extra(rng)}/{extra(rng)}"
         url = f"https://www.nexmark.com/{path}/item.htm?query=1&channel_id={number}"
     return {
-        "auction": FIRST + for_auction, "bidder": FIRST + bidder, "price": price(rng),
-        "channel": channel, "url": url, "dateTime": at.isoformat(), "extra": extra(rng),
-    }  # fmt: skip
+        "auction": FIRST + for_auction,
+        "bidder": FIRST + bidder,
+        "price": price(rng),
+        "channel": channel,
+        "url": url,
+        "dateTime": at.isoformat(),
+        "extra": extra(rng),
+    }
 
 
 def write(path: Path, rows: Iterable[Row]) -> None:

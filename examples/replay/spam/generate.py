@@ -203,9 +203,13 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1)
     given = parser.parse_args()
     generate(
-        given.folder, given.events, users=given.users, alpha=given.alpha, seed=given.seed,
+        given.folder,
+        given.events,
+        users=given.users,
+        alpha=given.alpha,
+        seed=given.seed,
         files=given.files,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":
