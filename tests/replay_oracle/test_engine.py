@@ -31,7 +31,12 @@ from replay_oracle.worked import EXAMPLES
 
 APPS = 20_000 if os.environ.get("WEIR_NIGHT") else 500
 CHUNK = 25
-MOST_REFUSED, FEW = 0.05, 100
+REFUSED = frozenset(
+    (3, 25, 55, 65, 105, 186, 205, 295, 314, 372, 381, 385, 432, 471, 473, 493, 494)
+)
+"""The seeds below 500 that are refused. Each worker runs some of the seeds only, so the share of
+those that are refused is held by this list; above 500, by what a worker has counted."""
+MOST_REFUSED, ENOUGH = 0.05, 2000
 FAILING, PROBED = (200, 1000) if os.environ.get("WEIR_NIGHT") else (12, 60)
 SAME = Verdict("same")
 
@@ -47,11 +52,15 @@ def test_worked_example(number: int) -> None:
 
 @pytest.fixture(scope="module")
 def verdicts() -> Iterator[Counter[str]]:
-    """Count what came of all random apps; few of them may be refused."""
+    """Count what came of a worker's random apps; few of many may be refused."""
     counts: Counter[str] = Counter()
     yield counts
-    if counts.total() >= FEW:
+    if counts.total() >= ENOUGH:
         assert counts["refused"] <= MOST_REFUSED * counts.total(), counts
+
+
+def test_few_random_apps_are_refused() -> None:
+    assert len(REFUSED) <= MOST_REFUSED * 500
 
 
 @pytest.mark.parametrize("first", range(0, APPS, CHUNK))
@@ -60,6 +69,8 @@ def test_random_apps(first: int, verdicts: Counter[str]) -> None:
         case, how = draw_case(seed), way_of(seed)
         verdict = judge(case, how)
         verdicts[verdict.kind] += 1
+        if seed < 500:
+            assert (verdict.kind == "refused") == (seed in REFUSED), f"seed {seed}: {verdict}"
         if verdict.kind not in ("same", "refused"):
             pytest.fail(f"seed {seed}, {how}: {verdict.kind}\n{verdict.text}\n{case.source}")
 
@@ -113,8 +124,13 @@ def test_another_failure_is_another_answer() -> None:
 @pytest.mark.parametrize("example", FOUND, ids=lambda e: e.name)
 def test_found_before(example: Example) -> None:
     case = Case(0, example.source, dict(example.logs), {})  # type: ignore[arg-type]
-    ways = (How(), How(1, 5), How(7, 2, False, numbered=True), How(1, 2, renew=True),
-            How(7, halves=True))  # fmt: skip
+    ways = (
+        How(),
+        How(1, 5),
+        How(7, 2, False, numbered=True),
+        How(1, 2, renew=True),
+        How(7, halves=True),
+    )
     for how in ways:
         verdict = judge(case, how)
         assert verdict.kind == "same", f"{how}\n{verdict.text}"
