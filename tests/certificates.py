@@ -13,11 +13,25 @@ def certificate(
     cert, key = folder / f"{name}.crt", folder / f"{name}.key"
     subprocess.run(
         [
-            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-            "-subj", f"/CN={name}", "-addext", f"subjectAltName={address}",
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={name}",
+            "-addext",
+            f"subjectAltName={address}",
             *(word for extension in extensions for word in ("-addext", extension)),
-            "-out", str(cert), "-keyout", str(key),
+            "-out",
+            str(cert),
+            "-keyout",
+            str(key),
         ],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+    )
     return cert, key

@@ -17,8 +17,11 @@ END_LIMIT = 240.0
 def weir_run(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "weir.cli", "run", *arguments, "--json"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def finished(process: subprocess.Popen[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.plan.program import Program
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import Digest, digest
-from weir.reliable.keys import JOB, commit_key, part_key, record_key
+from weir.reliable.object_names import JOB, commit_key, part_key, record_key
 from weir.reliable.objects import ObjectRef
 from weir.runtime.outputs import output_schema
 from weir.script.program import parse_program
@@ -64,9 +64,15 @@ class Job:
         self._total += digest(batch)
         self._read += len(batch)
         commit = Commit(
-            self._number, 1, part, len(batch), (self._read,),
-            f"{self._total.total:032x}", self._total.count, self._last,
-        )  # fmt: skip
+            self._number,
+            1,
+            part,
+            len(batch),
+            (self._read,),
+            f"{self._total.total:032x}",
+            self._total.count,
+            self._last,
+        )
         key = commit_key("sink.0", self._number)
         body = encode_record(key, commit)
         self.store.put(key, body, new=True)

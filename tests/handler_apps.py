@@ -125,9 +125,13 @@ class SerialLoop:
         return self.cells.get((state, key), self.app.states[state].default)
 
     def merge(
-        self, state: str, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
+        self,
+        state: str,
+        key: tuple[object, ...],
+        kind: MergeKind,
+        args: tuple[object, ...],
         function: Callable[..., object] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         old = self.get(state, key)
         new = MERGED[kind](old, *args) if function is None else function(old)
         self.cells[state, key] = frozen(new)
@@ -194,9 +198,12 @@ class Evaluated:
     """Evaluates trees, as CPython would the source."""
 
     def __init__(
-        self, values: Event, answers: dict[int, object],
-        elements: Mapping[int, object] | None = None, old: object = _NONE,
-    ) -> None:  # fmt: skip
+        self,
+        values: Event,
+        answers: dict[int, object],
+        elements: Mapping[int, object] | None = None,
+        old: object = _NONE,
+    ) -> None:
         self.values, self.answers, self.elements = values, answers, elements or {}
         self.old = old
         self._known: dict[int, Any] = {}

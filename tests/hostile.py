@@ -23,12 +23,17 @@ from weir.job.history import History, Sample
 from weir.job.job_identity import Decisions, JobRecord, encode_job, output_record
 from weir.job.ledger import Ledger
 from weir.job.plan_drawing import DrawnOperator, DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex
-from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus, story_key
-from weir.job.story import StoryLine
+from weir.job.status import (
+    STATUS,
+    HostStatus,
+    JobStatus,
+    VertexStatus,
+)
+from weir.job.story import StoryLine, story_key
 from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import digest
-from weir.reliable.keys import HISTORY, JOB, PLAN, commit_key, part_key, record_key
+from weir.reliable.object_names import HISTORY, JOB, PLAN, commit_key, part_key, record_key
 from weir.reliable.objects import ObjectRef
 from weir.runtime.outputs import output_schema
 from weir.script.program import parse_program

@@ -13,19 +13,18 @@ from weir.job.history import HistoryKeeper
 from weir.job.job_identity import Decisions, JobRecord, encode_job, output_record
 from weir.job.plan_drawing import draw_plan
 from weir.job.settings import HostSettings, ManagerSettings
-from weir.job.status import STATUS, status_of, story_key
+from weir.job.status import STATUS, status_of
+from weir.job.story import story_key
 from weir.plan.plan_fingerprint import plan_fingerprint
 from weir.plan.program import DIRECT
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.plan.strategy import NamedStrategy
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import HISTORY, JOB, PLAN
+from weir.reliable.object_names import HISTORY, JOB, PLAN
 from weir.reliable.strategies import make_strategy
 from weir.runtime.instance_factory import InstanceMaker
 from weir.runtime.outputs import output_schema
 from weir.runtime.partitions import open_partitions
-from weir.runtime.topology import make_topology
+from weir.runtime.program_plan import plan_program
 from weir.runtime.vertices import source_of
 from weir.script.program import parse_program
 from weir.simulator.faults import Faults
@@ -75,8 +74,8 @@ class SimulatedStore:
         self.store = ObjectStore(str(folder / "shops"))
         program = parse_program(text)
         partitions = open_partitions(program, folder)
-        plan = cut_stages(rewrite(program), 2)
-        topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
+        planned = plan_program(program, 2)
+        plan, topology = planned.stages, planned.topology(partitions)
         names = {name: [p.name for p in parts] for name, parts in partitions.items()}
         strategy = make_strategy(NamedStrategy("checkpoint", 2.0))
         strategies = {v.id: strategy for v in topology.order}
@@ -90,13 +89,20 @@ class SimulatedStore:
         sources = {v.id: source_of(plan, v) for v in topology.sources}
         self.world = World(
             SimulatedJob(
-                topology, strategies, InstanceMaker(plan, names, strategies=strategies),
+                topology,
+                strategies,
+                InstanceMaker(plan, names, strategies=strategies),
                 {v: partitions[s.name][topology.vertices[v].index] for v, s in sources.items()},
-                sources, cut=10, pace=0.25, hosts=2, host_settings=HostSettings(),
+                sources,
+                cut=10,
+                pace=0.25,
+                hosts=2,
+                host_settings=HostSettings(),
                 manager_settings=ManagerSettings(hosts=2, patience=1.0),
             ),
-            np.random.default_rng(7), Faults(delay=0.002),
-        )  # fmt: skip
+            np.random.default_rng(7),
+            Faults(delay=0.002),
+        )
         self._history = HistoryKeeper(drawn)
         self._told = self._copied_stories = 0
         self._copied: dict[str, bytes] = {}

@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from weir.plan.runners import provide
+from weir.plan.fluent.runners import provide
 
 if TYPE_CHECKING:
     from weir.errors import (
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from weir.handlers.api.app import App
     from weir.job.output_reader import Committed, read_committed
     from weir.local.run import collect, run
-    from weir.plan.sources import stream
-    from weir.plan.stream import Stream
-    from weir.plan.terms import call, case, col, count, explode, expr, lit
+    from weir.plan.fluent.sources import stream
+    from weir.plan.fluent.stream import Stream
+    from weir.plan.fluent.terms import call, case, col, count, explode, expr, lit
     from weir.plan.usercode.decorators import aggregate, operator, udf
     from weir.plan.windows import count_window, hopping, session, snapshot, tumbling
     from weir.runtime.reports import Progress, RunReport
@@ -112,9 +112,9 @@ _HOMES = {
     "weir.job.output_reader": ("Committed", "read_committed"),
     "weir.local.run": ("collect", "run"),
     "weir.plan.usercode.decorators": ("aggregate", "operator", "udf"),
-    "weir.plan.sources": ("stream",),
-    "weir.plan.stream": ("Stream",),
-    "weir.plan.terms": ("call", "case", "col", "count", "explode", "expr", "lit"),
+    "weir.plan.fluent.sources": ("stream",),
+    "weir.plan.fluent.stream": ("Stream",),
+    "weir.plan.fluent.terms": ("call", "case", "col", "count", "explode", "expr", "lit"),
     "weir.plan.windows": ("count_window", "hopping", "session", "snapshot", "tumbling"),
     "weir.runtime.reports": ("Progress", "RunReport"),
     "weir.script.program": ("parse_program",),

@@ -11,7 +11,7 @@ are mapped to these once, at the border. All of them pickle: they cross processe
       RunError               a run failed
         EventFailed          an event cannot be computed (place in the program, event, input)
           OperatorFailed     the user's own code failed (function, line, event, cause)
-        DeterminismViolation other rows under the same sequence numbers
+        DeterminismViolation other rows under the same numbers
         ReplayDiffers        the engine and the serial loop of an app differ (event, both values)
         SnapshotCorrupt      a stored object is missing, damaged or another one
 """

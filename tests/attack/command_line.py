@@ -22,9 +22,10 @@ from commands import END_LIMIT, finished, wait_for, weir_run
 from hostile import EVIL, EVIL_FILE, harm_in, hostile_folder
 from weir.files.object_store import ObjectStore
 from weir.job.commit_log import decode_commit
-from weir.job.status import JobStatus, read_story
+from weir.job.status import JobStatus
+from weir.job.story import read_story
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import commit_key, part_key
+from weir.reliable.object_names import commit_key, part_key
 from weir.reliable.objects import ObjectRef
 
 ROWS = 60_000
@@ -48,9 +49,13 @@ def live_job(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A live job that has read some rows, in a group of its own among the system's processes."""
     (folder / "p.weir").write_text(PROGRAM, encoding="utf-8")
     process = subprocess.Popen(
-        [sys.executable, "-m", "weir.cli", "run", *LIVE, "--json"], cwd=folder, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "weir.cli", "run", *LIVE, "--json"],
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
     try:
         wait_for(folder, _reads)
         yield process
@@ -190,13 +195,24 @@ def a_terminal_is_sent_nothing_raw(folder: Path) -> str:
     """Names, rows, paths and errors full of escapes, shown on a terminal."""
     hostile_folder(folder)
     commands: list[Sequence[str]] = [
-        ["run", f"p {EVIL_FILE}.weir"], ["run", "p.weir", "--json"], ["explain", "p.weir"],
-        ["explain", "p.weir", "--format", "dot"], ["conform", "cases.jsonl"],
-        ["verify", "run.json", "run.json"], ["diff", "x.csv", "y.csv"], ["status", "store"],
-        ["status", "store", "--json"], ["story", "store"], ["story", "store", "--json"],
-        ["store", "store"], ["read", "store"], ["read", "store", f"B {EVIL}"], [EVIL],
-        ["run", "wrong.weir"], ["status", EVIL],
-    ]  # fmt: skip
+        ["run", f"p {EVIL_FILE}.weir"],
+        ["run", "p.weir", "--json"],
+        ["explain", "p.weir"],
+        ["explain", "p.weir", "--format", "dot"],
+        ["conform", "cases.jsonl"],
+        ["verify", "run.json", "run.json"],
+        ["diff", "x.csv", "y.csv"],
+        ["status", "store"],
+        ["status", "store", "--json"],
+        ["story", "store"],
+        ["story", "store", "--json"],
+        ["store", "store"],
+        ["read", "store"],
+        ["read", "store", f"B {EVIL}"],
+        [EVIL],
+        ["run", "wrong.weir"],
+        ["status", EVIL],
+    ]
     for words in commands:
         shown = _on_terminal(folder, words)
         # Rich's own, of a line that changes: colours, the cursor, and lines that are erased.

@@ -38,8 +38,11 @@ def _run(folder: Path, program: str, rows: Iterable[dict[str, int]]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-m", "weir.cli", "run", "p.weir"],
-        cwd=folder, capture_output=True, check=True, timeout=END_LIMIT,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        check=True,
+        timeout=END_LIMIT,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from attack.attacks import attack
 from commands import END_LIMIT, finished, wait_for, weir_run
 from weir.files.object_store import ObjectStore
-from weir.job.status import JobStatus, read_status, read_story
+from weir.job.status import JobStatus, read_status
+from weir.job.story import read_story
 
 RULES = """
 import ctypes, os, time
@@ -124,8 +125,11 @@ def check_slow(folder: Path, harm: str, seconds: int) -> str:
     seen = wait_for(folder, lambda s: longest(s) > seconds / 2)
     shown = subprocess.run(
         [sys.executable, "-m", "weir.cli", "status", "store"],
-        cwd=folder, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert "has been at one step for" in " ".join(shown.split()), shown
     finished(process)
     assert (folder / "out.csv").read_bytes() == wanted
@@ -187,7 +191,7 @@ def a_callback_that_exits(folder: Path) -> str:
     prepared(folder, "pass", PROGRAM.replace("'out.csv'", "'callback:'"))
     run = subprocess.run(
         [sys.executable, "run.py"], cwd=folder, capture_output=True, text=True, timeout=END_LIMIT
-    )  # fmt: skip
+    )
     assert run.returncode == 0, run.stderr
     said = json.loads(run.stdout.splitlines()[-1])
     assert "OUTPUT Out TO 'callback:'" in said["error"], said

@@ -200,8 +200,11 @@ def a_broken_peer_with_the_secret(folder: Path) -> str:
     wanted = _prepared(folder)
     process = subprocess.Popen(
         [sys.executable, "-c", KNOWN_SECRET, "run", *LIVE, "--json"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         status = wait_for(folder, _is_running)
         hosts = {h.address for h in status.hosts}
@@ -227,10 +230,14 @@ _SECRET = flight.FlightCallOptions(
 def _bother_manager(url: str) -> None:
     client = flight.FlightClient(url)
     said = [
-        ("report", b""), ("report", b"\xc1"), ("report", b"\x81\xa1z" + b"\x91" * 100_000),
+        ("report", b""),
+        ("report", b"\xc1"),
+        ("report", b"\x81\xa1z" + b"\x91" * 100_000),
         ("report", msgspec.msgpack.encode(report("x", 1, VertexReport("9.9", 1, "running")))),
-        ("report", msgspec.msgpack.encode({"session": 3})), ("nothing", b""), ("", b"x"),
-    ]  # fmt: skip
+        ("report", msgspec.msgpack.encode({"session": 3})),
+        ("nothing", b""),
+        ("", b"x"),
+    ]
     for name, body in said:
         try:
             list(client.do_action(flight.Action(name, body), _SECRET))
@@ -245,8 +252,12 @@ def _bother_manager(url: str) -> None:
 
 def _bother_host(url: str) -> None:
     client = flight.FlightClient(url)
-    wishes = (b"", b"\x99", msgspec.msgpack.encode({"stream": "0.0/0.0", "seq": -5}),
-              msgspec.msgpack.encode({"stream": "no such", "seq": 0}))  # fmt: skip
+    wishes = (
+        b"",
+        b"\x99",
+        msgspec.msgpack.encode({"stream": "0.0/0.0", "seq": -5}),
+        msgspec.msgpack.encode({"stream": "no such", "seq": 0}),
+    )
     for wish in wishes:
         descriptor = flight.FlightDescriptor.for_command(wish)
         writer, reader = client.do_exchange(descriptor, _SECRET)
@@ -291,8 +302,12 @@ def programs_that_are_too_large(folder: Path) -> str:
         for command in ("explain", "run"):
             done = subprocess.run(
                 [sys.executable, "-m", "weir.cli", command, "p.weir"],
-                cwd=folder, capture_output=True, text=True, timeout=60, check=False,
-            )  # fmt: skip
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
             assert done.returncode in (1, 2), (name, done.stdout[-500:], done.stderr[-500:])
             assert "Traceback" not in done.stderr and len(done.stderr) < 5000, (name, done.stderr)
             assert "line " in done.stderr and "\x1b[2J" not in done.stderr, (name, done.stderr)

@@ -54,8 +54,12 @@ def largest(folder: Path, *arguments: str) -> int:
     command = [sys.executable, "-m", "weir.cli", "run", *arguments]
     done = subprocess.run(
         [sys.executable, "-c", measuring, *command],
-        cwd=folder, capture_output=True, text=True, check=True, timeout=END_LIMIT,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=END_LIMIT,
+    )
     return int(done.stdout.splitlines()[-1]) << 10
 
 

@@ -26,8 +26,12 @@ LIVE = ("--runner", "live", "--store", "store", "--hosts", "2", "--parallelism",
 def weir(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "weir.cli", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=END_LIMIT, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=END_LIMIT,
+        check=False,
+    )
 
 
 def refused(done: subprocess.CompletedProcess[str], *names: str) -> str:
@@ -209,7 +213,7 @@ def a_store_of_another_format(folder: Path) -> str:
     """The store is of another format."""
     store = copy_of(folder)
     body = (store / "job").read_bytes()
-    (store / "job").write_bytes(body.replace(b"format 3", b"format 7", 1))
+    (store / "job").write_bytes(body.replace(b"format 4", b"format 7", 1))
     for command in (("status",), ("read",), ("store", "--verify"), ("story",)):
         done = weir(folder, command[0], "store", *command[1:])
         if command[0] in ("read", "store"):
@@ -226,9 +230,19 @@ def somebody_left_files_in_the_store(folder: Path) -> str:
     """Garbage in records/latest, stray files in every folder of the store."""
     store = copy_of(folder, stopped=True)
     (store / "records" / "latest").write_bytes(b"\xff\xfe not a record")
-    for name in ("records/README", "records/.DS_Store", "checkpoints/x", "checkpoints/1.0/x-y",
-                 "streams/0.0/notes", "parts/sink.0/a-b-c", "commits/sink.0/last", "junk",
-                 "records/999999999999", "commits/sink.0/99999999", "story/x"):  # fmt: skip
+    for name in (
+        "records/README",
+        "records/.DS_Store",
+        "checkpoints/x",
+        "checkpoints/1.0/x-y",
+        "streams/0.0/notes",
+        "parts/sink.0/a-b-c",
+        "commits/sink.0/last",
+        "junk",
+        "records/999999999999",
+        "commits/sink.0/99999999",
+        "story/x",
+    ):
         path = store / name
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_bytes(b"\x00\xff somebody's")

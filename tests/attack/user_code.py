@@ -100,8 +100,11 @@ def changed_between_stop_and_resume(folder: Path) -> str:
     finished(weir_run(folder, "p.weir", *live, "--resume", "--accept-code-changes"))
     story = subprocess.run(
         [sys.executable, "-m", "weir.cli", "story", "store"],
-        cwd=folder, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert "goes on with other code: rules.py changed" in story, story
     rows = (folder / "b.csv").read_text(encoding="utf-8").splitlines()[1:]
     new = [int(row.split(",")[2]) - int(row.split(",")[0]) == 1000 for row in rows]

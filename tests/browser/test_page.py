@@ -18,7 +18,7 @@ from weir.job.history import History
 from weir.page.document import report_page
 from weir.page.server import serving
 from weir.page.view import ViewReader
-from weir.reliable.keys import PLAN
+from weir.reliable.object_names import PLAN
 from weir.wording import printable
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -121,7 +121,7 @@ def test_a_job_that_has_said_nothing_yet(tmp_path: Path, watched: WatchedPage) -
     with serving(job.store) as address:
         page.goto(address)
         page.wait_for_selector(".pill")
-        assert page.locator(".pill").first.inner_text() == "nothing said yet"
+        assert page.locator(".pill").first.inner_text() == "no report yet"
         assert "The plan is not known yet" in page.locator("#graph").inner_text()
         page.goto("about:blank")  # before the server goes
 
@@ -195,9 +195,13 @@ def test_of_many_stages_the_highest_are_drawn_and_the_rest_counted(
         for s in view.history.samples
     ]
     view = msgspec.structs.replace(
-        view, stages=tuple(stages), outputs=(), delays=(), flows=(),
+        view,
+        stages=tuple(stages),
+        outputs=(),
+        delays=(),
+        flows=(),
         history=History(samples=tuple(samples)),
-    )  # fmt: skip
+    )
     file = tmp_path / "report.html"
     file.write_text(report_page(view), encoding="utf-8")
     watched.page.goto(file.as_uri())

@@ -28,8 +28,8 @@ from pathlib import Path
 
 from chaos.processes import Family
 from weir.files.object_store import ObjectStore
-from weir.job.status import JobStatus, read_status, read_story
-from weir.job.story import StoryLine
+from weir.job.status import JobStatus, read_status
+from weir.job.story import StoryLine, read_story
 from weir.reliable.store import Store
 
 PROGRAM = """
@@ -147,9 +147,14 @@ class Job:
         out = open(self.folder / "report.json", "wb")  # noqa: SIM115
         with log, out:
             self._driver = subprocess.Popen(
-                self.on(*command), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out,
-                stderr=log, start_new_session=True, env=self._env,
-            )  # fmt: skip
+                self.on(*command),
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=log,
+                start_new_session=True,
+                env=self._env,
+            )
         self.families.append(Family(self._driver.pid))
 
     def move(self, on: Callable[..., tuple[str, ...]], env: Mapping[str, str]) -> None:

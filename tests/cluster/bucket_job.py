@@ -47,10 +47,17 @@ class BucketJob(Job):
         folder.mkdir()
         self._server, self._looking = server, server.onlooker(STORE)
         super().__init__(
-            folder, machines.master, hosts=HOSTS, on=machines.head.command,
-            env=driver_environment(machines), options=HTTP, store=STORE,
-            onlooker=self._looking, outputs=OUTPUTS, more=PROBE,
-        )  # fmt: skip
+            folder,
+            machines.master,
+            hosts=HOSTS,
+            on=machines.head.command,
+            env=driver_environment(machines),
+            options=HTTP,
+            store=STORE,
+            onlooker=self._looking,
+            outputs=OUTPUTS,
+            more=PROBE,
+        )
 
     def start(self, *, resume: bool = False) -> None:
         # The driver before this one may still write to its own.

@@ -73,16 +73,32 @@ class Cluster:
 
     def start_master(self) -> None:
         self._master = self._daemon(
-            self.head, "org.apache.spark.deploy.master.Master",
-            "--host", self.head.address, "--port", str(PORT), "--webui-port", "8080",
-        )  # fmt: skip
+            self.head,
+            "org.apache.spark.deploy.master.Master",
+            "--host",
+            self.head.address,
+            "--port",
+            str(PORT),
+            "--webui-port",
+            "8080",
+        )
 
     def start_worker(self, worker: Machine) -> None:
         self._daemon(
-            worker, "org.apache.spark.deploy.worker.Worker", "--host", worker.address,
-            "--cores", str(self.cores), "--memory", "2g", "--webui-port", "8081",
-            "--work-dir", str(self.disk(worker)), self.master,
-        )  # fmt: skip
+            worker,
+            "org.apache.spark.deploy.worker.Worker",
+            "--host",
+            worker.address,
+            "--cores",
+            str(self.cores),
+            "--memory",
+            "2g",
+            "--webui-port",
+            "8081",
+            "--work-dir",
+            str(self.disk(worker)),
+            self.master,
+        )
 
     def kill_master(self) -> None:
         os.killpg(self._master.pid, signal.SIGKILL)
@@ -93,9 +109,12 @@ class Cluster:
         log.parent.mkdir(exist_ok=True)
         with log.open("ab") as said:
             return machine.start(
-                str(SPARK / "bin" / "spark-class"), *command,
-                log=said, env=environment(machine, self.folder), cwd=log.parent,
-            )  # fmt: skip
+                str(SPARK / "bin" / "spark-class"),
+                *command,
+                log=said,
+                env=environment(machine, self.folder),
+                cwd=log.parent,
+            )
 
     def wait_for(self, workers: int, within: float = 60.0) -> None:
         """Wait until so many workers are alive, as the master says."""

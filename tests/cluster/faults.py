@@ -31,9 +31,14 @@ def job_on(cluster: Cluster, hosts: int, program: str = PROGRAM) -> Job:
     folder.mkdir()
     driver = cluster.driver
     return Job(
-        folder, cluster.master, hosts=hosts, on=driver.command,
-        env=environment(driver, cluster.folder), options=cluster.options, program=program,
-    )  # fmt: skip
+        folder,
+        cluster.master,
+        hosts=hosts,
+        on=driver.command,
+        env=environment(driver, cluster.folder),
+        options=cluster.options,
+        program=program,
+    )
 
 
 @dataclass(slots=True)

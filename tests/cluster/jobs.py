@@ -190,10 +190,11 @@ def a_packed_environment(folder: Path) -> None:
             work.end(work.weir("offline", conf={**packed, **chosen}), within=COLD)
             (work.folder / "out" / "sums.csv").unlink()
             work.env = {
-                **work.env, "PYTHONPATH": "",
+                **work.env,
+                "PYTHONPATH": "",
                 "PYSPARK_DRIVER_PYTHON": str(environment / "bin" / "python"),
                 "PYSPARK_PYTHON": "./environment/bin/python",
-            }  # fmt: skip
+            }
             work.end(work.submit("live", "--hosts", "2", conf=packed), within=COLD)
     finally:
         os.environ["PYTHONPATH"] = path

@@ -103,9 +103,11 @@ class KubernetesApi:
         with (self._folder / f"{name}.log").open("wb") as log:
             return subprocess.Popen(
                 ["java", *options, "-Xmx512m", "-cp", f"{SPARK}/jars/*", BACKEND, *arguments],
-                env={**os.environ, **said, "SPARK_HOME": str(SPARK), **_at(home)}, cwd=home,
-                stdout=log, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                env={**os.environ, **said, "SPARK_HOME": str(SPARK), **_at(home)},
+                cwd=home,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
 
     def remove(self, kind: str, name: str | None) -> None:
         with self._lock:

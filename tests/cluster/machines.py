@@ -112,9 +112,14 @@ class Machine:
     ) -> subprocess.Popen[bytes]:
         """Start a process here; what it says goes to `log`."""
         process = subprocess.Popen(
-            self.command(*command), env=env, cwd=cwd, stdin=subprocess.DEVNULL,
-            stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            self.command(*command),
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         self.processes.append(process)
         return process
 
@@ -164,8 +169,10 @@ class Machine:
         )
         done = subprocess.run(
             ("ip", "netns", "exec", self.namespace, "nft", "-f", "-"),
-            input=text, capture_output=True, text=True,
-        )  # fmt: skip
+            input=text,
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             raise RuntimeError(f"nft: {done.stderr.strip()}")
 

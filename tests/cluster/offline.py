@@ -52,11 +52,22 @@ def conformance(machines: Cluster) -> str:
     temporary.mkdir()
     machines.head.own[temporary] = "64m"  # as on machines of metal, workers do not see it
     done = machines.head.run(
-        sys.executable, "-m", "weir.cli", "conform", *cases, "--runner", "offline",
-        "--cut", "1,3,none", "--parallelism", "1,3", "--master", machines.master,
+        sys.executable,
+        "-m",
+        "weir.cli",
+        "conform",
+        *cases,
+        "--runner",
+        "offline",
+        "--cut",
+        "1,3,none",
+        "--parallelism",
+        "1,3",
+        "--master",
+        machines.master,
         env=environment(machines.head, machines.folder) | {"TMPDIR": str(temporary)},
         timeout=WITHIN,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout.splitlines()[-1]
     assert said.endswith(" passed, 0 failed") and not said.startswith("0 "), said
@@ -173,9 +184,17 @@ class Jobs:
         (self._machines.folder / on.name).mkdir(exist_ok=True)
         with log.open("wb") as said:
             process = on.start(
-                sys.executable, str(DRIVER), master, str(self.folder), *programs, *options, *more,
-                log=said, env=environment(on, self._machines.folder), cwd=self.folder,
-            )  # fmt: skip
+                sys.executable,
+                str(DRIVER),
+                master,
+                str(self.folder),
+                *programs,
+                *options,
+                *more,
+                log=said,
+                env=environment(on, self._machines.folder),
+                cwd=self.folder,
+            )
         return Running(process, log)
 
     def _program(self, name: str, into: str) -> Path:
@@ -226,10 +245,15 @@ def _start_connect_server(machines: Cluster) -> None:
     }
     with (folder / "server.log").open("wb") as said:
         server = head.start(
-            str(SPARK / "sbin" / "start-connect-server.sh"), "--master", machines.master,
-            "--conf", f"spark.connect.grpc.binding.port={CONNECT_PORT}",
-            log=said, env=env, cwd=folder,
-        )  # fmt: skip
+            str(SPARK / "sbin" / "start-connect-server.sh"),
+            "--master",
+            machines.master,
+            "--conf",
+            f"spark.connect.grpc.binding.port={CONNECT_PORT}",
+            log=said,
+            env=env,
+            cwd=folder,
+        )
     dial = f"import socket; socket.create_connection(('{head.address}', {CONNECT_PORT}))"
     while head.run(sys.executable, "-c", dial).returncode:
         assert server.poll() is None, f"the server of Spark Connect ended: see {folder}"

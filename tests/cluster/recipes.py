@@ -46,15 +46,23 @@ def the_recipe_for_kubernetes(folder: Path) -> None:
     with KubernetesApi(folder) as api, (folder / "log").open("wb") as log:
         api.add("pods", {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "driver"}})
         here = {
-            "$(POD_IP)": "127.0.0.1", "$(POD_NAME)": "driver", "$(NAMESPACE)": "here",
-            "https://kubernetes.default.svc": api.url, "/opt/weir/submit.py": str(SUBMIT),
-            "/program/": f"{program}/", "s3://bucket": str(bucket),
-        }  # fmt: skip
+            "$(POD_IP)": "127.0.0.1",
+            "$(POD_NAME)": "driver",
+            "$(NAMESPACE)": "here",
+            "https://kubernetes.default.svc": api.url,
+            "/opt/weir/submit.py": str(SUBMIT),
+            "/program/": f"{program}/",
+            "s3://bucket": str(bucket),
+        }
         words = [_replaced(word, here) for word in container["args"]]
         submitted = subprocess.Popen(
-            [str(SPARK / "bin" / "spark-submit"), *words], env=_environment(), cwd=folder,
-            stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            [str(SPARK / "bin" / "spark-submit"), *words],
+            env=_environment(),
+            cwd=folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
             seen = _pods_until_end(submitted, api)
         finally:
@@ -95,9 +103,14 @@ def the_recipe_for_yarn(folder: Path) -> None:
     path = os.pathsep.join((str(SPARK / "bin"), os.environ["PATH"]))
     env = {**_environment(), "HADOOP_CONF_DIR": str(folder), "PATH": path}
     done = subprocess.run(
-        [str(RECIPES / "yarn.sh")], env=env, cwd=folder, capture_output=True, text=True,
-        timeout=LIMIT, check=False,
-    )  # fmt: skip
+        [str(RECIPES / "yarn.sh")],
+        env=env,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
     assert "Connecting to ResourceManager" in done.stderr, done.stderr[-3000:]
     assert "Unrecognized option" not in done.stderr
 
@@ -105,8 +118,10 @@ def the_recipe_for_yarn(folder: Path) -> None:
 def _environment() -> dict[str, str]:
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("SPARK_", "PYSPARK_"))}
     return kept | {
-        "SPARK_HOME": str(SPARK), "PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": JAVA
-    }  # fmt: skip
+        "SPARK_HOME": str(SPARK),
+        "PYSPARK_PYTHON": sys.executable,
+        "JDK_JAVA_OPTIONS": JAVA,
+    }
 
 
 def _replaced(word: str, by: dict[str, str]) -> str:

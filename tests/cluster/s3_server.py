@@ -126,9 +126,14 @@ class S3Server:
 
     def _wait_until_it_answers(self) -> None:
         done = self.machine.run(
-            sys.executable, "-c", _MAKE_BUCKET, self.bucket, f"http://127.0.0.1:{PORT}",
-            env=_environment(f"http://127.0.0.1:{PORT}"), timeout=60,
-        )  # fmt: skip
+            sys.executable,
+            "-c",
+            _MAKE_BUCKET,
+            self.bucket,
+            f"http://127.0.0.1:{PORT}",
+            env=_environment(f"http://127.0.0.1:{PORT}"),
+            timeout=60,
+        )
         if done.returncode:
             raise TimeoutError(f"no server of buckets: {done.stderr}")
 
@@ -167,9 +172,11 @@ class Onlooker:
     def __init__(self, machine: Machine, url: str) -> None:
         self._process = subprocess.Popen(
             machine.command(sys.executable, "-m", "cluster.s3_server", "look", url),
-            env=_environment(f"http://127.0.0.1:{HIDDEN_PORT}"), start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+            env=_environment(f"http://127.0.0.1:{HIDDEN_PORT}"),
+            start_new_session=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         self._lock = threading.Lock()
 
     def _ask(self, *question: str) -> bytes | None:

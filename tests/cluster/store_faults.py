@@ -165,17 +165,34 @@ def two_drivers(folder: Path) -> list[StoreFault]:
         assert all(r.condition == "*" for r in made), made
         assert sorted(r.status for r in made) == [200, 412], made
         other = [
-            "run", "live.weir", "--runner", "live", "--store", STORE, "--parallelism", "2",
-            "--hosts", "1", "--master", job.machines.master, *HTTP,
-        ]  # fmt: skip
+            "run",
+            "live.weir",
+            "--runner",
+            "live",
+            "--store",
+            STORE,
+            "--parallelism",
+            "2",
+            "--hosts",
+            "1",
+            "--master",
+            job.machines.master,
+            *HTTP,
+        ]
         begun = weir(job, *other)
         assert begun.returncode and "holds a job already" in begun.stderr, begun.stderr
         before = len(job.server.requests())
         with (job.job.folder / "second.log").open("wb") as log:
             second = job.machines.head.start(
-                sys.executable, "-m", "weir.cli", *other, "--resume",
-                log=log, env=driver_environment(job.machines), cwd=job.job.folder,
-            )  # fmt: skip
+                sys.executable,
+                "-m",
+                "weir.cli",
+                *other,
+                "--resume",
+                log=log,
+                env=driver_environment(job.machines),
+                cwd=job.job.folder,
+            )
         assert _first_to_end(job, second) == "driver.log", "the later one has ended"
         said = (job.job.folder / "driver.log").read_text("utf-8")
         assert "another job manager has taken over this store" in said, said
@@ -210,9 +227,13 @@ def weir(job: Suffering, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command of weir on the head."""
     command = job.machines.head.command(sys.executable, "-m", "weir.cli", *arguments)
     return subprocess.run(
-        command, cwd=job.job.folder, env=driver_environment(job.machines),
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        command,
+        cwd=job.job.folder,
+        env=driver_environment(job.machines),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 PROGRAM = """
@@ -246,9 +267,18 @@ def objects_everywhere(folder: Path) -> list[StoreFault]:
         for name, options in {
             "local": [],
             "offline": ["--runner", "offline", "--master", machines.master, *HTTP],
-            "live": ["--runner", "live", "--store", STORE, "--hosts", "3",
-                     "--master", machines.master, *HTTP],
-        }.items():  # fmt: skip
+            "live": [
+                "--runner",
+                "live",
+                "--store",
+                STORE,
+                "--hosts",
+                "3",
+                "--master",
+                machines.master,
+                *HTTP,
+            ],
+        }.items():
             text = PROGRAM.format(folder=OUTPUTS.format(name=name))
             (folder / f"{name}.weir").write_text(text, encoding="utf-8")
             command = [sys.executable, "-m", "weir.cli", "run", f"{name}.weir", *options]

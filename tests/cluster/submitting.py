@@ -97,9 +97,14 @@ class Work:
     ) -> subprocess.Popen[bytes]:
         """Start spark-submit on the head, in client mode."""
         return self._start(
-            str(SPARK / "bin" / "spark-submit"), "--master", self.cluster.master, *_pairs(conf),
-            *options, str(SUBMIT), *self.command(runner, *more),
-        )  # fmt: skip
+            str(SPARK / "bin" / "spark-submit"),
+            "--master",
+            self.cluster.master,
+            *_pairs(conf),
+            *options,
+            str(SUBMIT),
+            *self.command(runner, *more),
+        )
 
     def submit_supervised(self, *more: str, conf: Mapping[str, str] = SMALL) -> None:
         """Hand the driver over to the cluster, whose master starts it again when it dies. Spark
@@ -107,11 +112,21 @@ class Work:
         jar = next((SPARK / "jars").glob("spark-launcher_*.jar"))
         given = {**conf, "spark.driver.memory": "512m", "spark.pyspark.python": sys.executable}
         done = self.cluster.head.run(
-            str(SPARK / "bin" / "spark-submit"), "--master", self.cluster.master, "--deploy-mode",
-            "cluster", "--supervise", *_pairs(given), "--class",
-            "org.apache.spark.deploy.PythonRunner", str(jar), str(SUBMIT), "",
-            *self.command("live", *more), env=self.env,
-        )  # fmt: skip
+            str(SPARK / "bin" / "spark-submit"),
+            "--master",
+            self.cluster.master,
+            "--deploy-mode",
+            "cluster",
+            "--supervise",
+            *_pairs(given),
+            "--class",
+            "org.apache.spark.deploy.PythonRunner",
+            str(jar),
+            str(SUBMIT),
+            "",
+            *self.command("live", *more),
+            env=self.env,
+        )
         if done.returncode:
             raise JobFailed(done.stderr[-2000:])
 
@@ -154,9 +169,11 @@ class Work:
         path = (*map(str, folders), os.environ.get("PYTHONPATH"))
         done = subprocess.run(
             (sys.executable, "-m", "weir.cli", "run", str(program), "--directory", str(local)),
-            capture_output=True, text=True, check=False,
+            capture_output=True,
+            text=True,
+            check=False,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
-        )  # fmt: skip
+        )
         assert not done.returncode, done.stderr
         found, wanted = (self.folder / f / "sums.csv" for f in ("out", "local"))
         assert found.read_bytes() == wanted.read_bytes(), "not the local runner's answer"

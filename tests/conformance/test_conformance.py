@@ -6,15 +6,11 @@ across cuts, and the digests agree across all of them. In slices, so that worker
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from numba.core.registry import CPUDispatcher
 
 from weir.conform.cases import (
     ConformanceCase,
@@ -41,27 +37,6 @@ def test_known_answers(slice_: int) -> None:
     verdicts = list(check_cases(CASES[slice_::SLICES], (1, 3, None), (1, 3)))
     failed = [f"{v.id}: {v.reason}" for v in verdicts if not v.passed]
     assert not failed, "\n".join(failed)
-
-
-def test_loops_are_compiled_once() -> None:
-    """Another kind of array (one that cannot be written, with gaps, a number known beforehand)
-    would compile a loop again, in the middle of a stream."""
-    # In a process of its own: other tests call loops with whatever they like.
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as fresh:
-        signatures = fresh.submit(_compiled).result()
-    assert len(signatures) > 50
-    assert not {name: found for name, found in signatures.items() if len(found) > 1}
-
-
-def _compiled() -> dict[str, list[str]]:
-    """The loops that some cases of every kind need, with the arguments they were compiled for."""
-    for _ in check_cases(CASES[::SLICES], (1, None), (1, 3)):
-        pass  # other tests look at what comes out
-    loops = [o for o in gc.get_objects() if isinstance(o, CPUDispatcher)]
-    ours = [o for o in loops if o.py_func.__module__.startswith("weir.") and o.signatures]
-    return {
-        f"{o.py_func.__module__}.{o.py_func.__name__}": list(map(str, o.signatures)) for o in ours
-    }
 
 
 def test_grouped_aggregates_in_two_phases_give_the_same() -> None:

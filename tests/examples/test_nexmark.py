@@ -49,8 +49,10 @@ def log(
 
 def test_persons_auctions_and_bids_are_1_to_3_to_46(log) -> None:
     _, db = log
-    counts = [db.sql(f"SELECT count(*) FROM {name}").fetchall()[0][0] for name in
-              ("person", "auction", "bid")]  # fmt: skip
+    counts = [
+        db.sql(f"SELECT count(*) FROM {name}").fetchall()[0][0]
+        for name in ("person", "auction", "bid")
+    ]
     assert counts == [40, 120, 1840]
 
 

@@ -87,7 +87,7 @@ def test_what_kills_a_few_times_and_then_no_more_changes_nothing(name: str, time
             assert ended == EndJob(), (seed, poison, ended)
             assert not world.sweep()
             for number, wanted in enumerate(truth.digests):
-                assert committed(world.disk, vertex_name("sink", number)) == (wanted, "")
+                assert committed(world.disk, vertex_name("sink", number)) == (wanted, None)
 
 
 def told(result: SeedResult) -> str:

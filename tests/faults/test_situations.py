@@ -123,9 +123,13 @@ def largest_store(rows: int) -> int:
         job.host_settings, flush_interval=0.05, segment_size=500, commit_interval=0.1
     )
     steady = replace(
-        job, host_settings=settings, cut=10, pace=0.05, hosts=2,
+        job,
+        host_settings=settings,
+        cut=10,
+        pace=0.05,
+        hosts=2,
         strategies={v: replace(s, every=0.2) for v, s in job.strategies.items()},
-    )  # fmt: skip
+    )
     world = World(steady, np.random.default_rng(5), Faults(delete_fails=0.1))
     assert world.run(limit=600.0) == EndJob()
     assert not world.sweep()

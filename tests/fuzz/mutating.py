@@ -11,8 +11,22 @@ import pytest
 
 Mutation = Callable[[random.Random, bytearray, Sequence[bytes]], None]
 
-_NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1,
-            2**63, 2**64 - 1)  # fmt: skip
+_NUMBERS = (
+    0,
+    1,
+    0x7F,
+    0x80,
+    0xFF,
+    2**15,
+    2**16 - 1,
+    2**31 - 1,
+    2**31,
+    2**32 - 1,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+)
 _BYTES = bytes((0, 1, 0x7F, 0x80, 0x90, 0xA0, 0xC0, 0xC1, 0xCA, 0xCF, 0xD3, 0xDC, 0xDF, 0xFE, 0xFF))
 _BYTES += b'"\\{}[],:-0e'
 

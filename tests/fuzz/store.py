@@ -25,10 +25,9 @@ from weir.job.job_identity import Decisions, JobRecord, OutputRecord, encode_job
 from weir.job.ledger import Ledger, decode_ledger
 from weir.job.plan_drawing import draw_plan, read_plan
 from weir.job.record_reader import encode_hint, last_record, read_hint
-from weir.job.status import STATUS, read_status, read_story, story_key
-from weir.job.story import StoryLine
+from weir.job.status import STATUS, read_status
+from weir.job.story import StoryLine, read_story, story_key
 from weir.plan.plan_fingerprint import PlanFingerprint, PlanPart
-from weir.plan.stages import cut_stages
 from weir.reliable.codec import (
     decode_entries,
     decode_snapshot,
@@ -36,7 +35,7 @@ from weir.reliable.codec import (
     encode_record,
     encode_snapshot,
 )
-from weir.reliable.keys import (
+from weir.reliable.object_names import (
     HISTORY,
     LATEST_RECORD,
     commit_key,
@@ -44,11 +43,11 @@ from weir.reliable.keys import (
     part_key,
     record_key,
 )
-from weir.reliable.keys import PLAN as DRAWN
+from weir.reliable.object_names import PLAN as DRAWN
 from weir.reliable.objects import ObjectRef, seal_of
 from weir.reliable.store import Body, ObjectExists
 from weir.reliable.vertex import Snapshot
-from weir.runtime.topology import make_topology
+from weir.runtime.program_plan import plan_program
 from weir.script.program import parse_program
 
 
@@ -138,8 +137,8 @@ def _status_samples() -> list[bytes]:
 
 def _plan_samples() -> list[bytes]:
     program = parse_program("STREAM A (vs BIGINT, ve BIGINT) FROM 'a.jsonl'; OUTPUT A TO 'b.csv';")
-    plan = cut_stages(program)
-    drawn = draw_plan(plan, make_topology(plan, (1,)), {"0": "replay"}, {"A": ["a.jsonl"]})
+    planned, names = plan_program(program), {"A": ["a.jsonl"]}
+    drawn = draw_plan(planned.stages, planned.topology(names), {"0": "replay"}, names)
     return [encode_record(DRAWN, drawn)]
 
 

@@ -32,7 +32,7 @@ from weir.job.status import status_of
 from weir.reliable.codec import record_of
 from weir.reliable.cursor import Cursor
 from weir.reliable.digest import digest
-from weir.reliable.keys import ingress_key
+from weir.reliable.object_names import ingress_key
 from weir.reliable.objects import SEAL, ObjectRef
 from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
@@ -92,18 +92,35 @@ def _reports() -> list[bytes]:
     source, inner, sink = ((1 << EPOCH_BITS) | n for n in (1, 2, 3))
     running = (
         VertexReport(
-            "0.0", source, "running", (9,), (7,), 5, 9, late=1, bad=1,
+            "0.0",
+            source,
+            "running",
+            (9,),
+            (7,),
+            5,
+            9,
+            late=1,
+            bad=1,
             checkpoints=(checkpoint("0.0", 1, 5, 5, source, log=3),),
-            segments={"0.0/0.0": (segment("0.0/0.0", 0, 6, source),)}, flushed={"0.0/0.0": 0},
+            segments={"0.0/0.0": (segment("0.0/0.0", 0, 6, source),)},
+            flushed={"0.0/0.0": 0},
             log_end=ObjectRef(ingress_key("0.0", 4), 0, 9, 9, "ab"),
         ),
         VertexReport(
-            "1.0", inner, "running", (7,), (7,), 5, 7, 3, 100,
+            "1.0",
+            inner,
+            "running",
+            (7,),
+            (7,),
+            5,
+            7,
+            3,
+            100,
             checkpoints=(checkpoint("1.0", 1, 5, 5, inner), checkpoint("1.0", 2, 6, 6, inner)),
             segments={"1.0/0.0": (segment("1.0/0.0", 0, 7, inner),)},
         ),
         VertexReport("sink.0", sink, "running", (3,), (), 2, 3, kept=1),
-    )  # fmt: skip
+    )
     done = VertexReport("sink.0", sink, "done", (7,), (), 2**63 - 1, 7)
     corrupt = VertexReport("1.0", inner, "loading", corrupt=("checkpoints/1.0/1-1",), error="x")
     failed = VertexReport("1.0", inner, "failed", error="it failed")
@@ -149,9 +166,14 @@ def _report(data: bytes) -> str:
 def _orders_samples() -> list[bytes]:
     place = (ServedBy("b", "grpc://h:1", 3),)
     inner = order(
-        "1.0", 2, checkpoint("1.0", 1, 5, 5), inputs={"0.0/0.0": place}, floors={"0.0/0.0": 1},
-        collect={"1.0/0.0": 2}, segments={"1.0/0.0": (segment("1.0/0.0", 0, 7),)},
-    )  # fmt: skip
+        "1.0",
+        2,
+        checkpoint("1.0", 1, 5, 5),
+        inputs={"0.0/0.0": place},
+        floors={"0.0/0.0": 1},
+        collect={"1.0/0.0": 2},
+        segments={"1.0/0.0": (segment("1.0/0.0", 0, 7),)},
+    )
     vertices = [(inner,), (order("0.0"), order("sink.0")), (order("0.0"), inner), ()]
     return [
         *(pack(Orders(1, n, "a", found, checkpoint=1)) for n, found in enumerate(vertices)),

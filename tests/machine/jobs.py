@@ -9,13 +9,13 @@ import pyarrow as pa
 from weir.events.batch import OPEN, Batch, concat_batches
 from weir.job.messages import Checkpoint, Report, VertexOrder, VertexReport
 from weir.job.signals import Stored
-from weir.reliable.keys import commit_key
 from weir.reliable.log import LogStream, Segment
+from weir.reliable.object_names import commit_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import RowSpan, See, Snapshot
-from weir.runtime.instance import Instance, SinkInstance, make_cursors
+from weir.runtime.instance import Instance, SinkInstance, SourceInstance, make_cursors
 from weir.runtime.topology import OutletSpec, Topology, VertexSpec, wire
 
 SOURCE = VertexSpec("0.0", "source", 0, 0, outlets=(OutletSpec(("0.0/0.0",)),))
@@ -40,15 +40,16 @@ def entry(first: int, count: int, cti: int | None = None) -> Entry:
 class Copying:
     """An instance that writes what it reads; a source writes what it is given."""
 
+    cti = events = state_rows = next_offset = 0
+    turned_away = (0, 0)
+    resume: bytes | None = None
+    log_record: ObjectRef | None = None
+    caught_up = True
+
     def __init__(self, spec: VertexSpec, streams: Mapping[str, LogStream]) -> None:
         self.spec, self.streams = spec, streams
         self.cursors = make_cursors(spec)
-        self.cti, self.events, self.state_rows, self.next_offset = 0, 0, 0, 0
-        self.turned_away = (0, 0)
-        self.resume: bytes | None = None
-        self.log_record: ObjectRef | None = None
-        self.caught_up = True
-        self._chunks: list[Entry | None] = []
+        self._entries: list[Entry | None] = []
 
     @property
     def out(self) -> LogStream:
@@ -64,19 +65,19 @@ class Copying:
 
     @property
     def wants_chunk(self) -> bool:
-        return not self._chunks and not self.done
+        return not self._entries and not self.done
 
     def take_chunk(self, chunk: object) -> None:
         assert chunk is None or isinstance(chunk, Entry)
-        self._chunks.append(chunk)
+        self._entries.append(chunk)
 
     def watch(self, see: See, pieces: int) -> None:
         self.see, self.pieces = see, pieces
 
     def work(self) -> bool:
         found = [e for c in self.cursors if (e := c.read_next(c.reader)) is not None]
-        if self._chunks:
-            chunk = self._chunks.pop()
+        if self._entries:
+            chunk = self._entries.pop()
             found = [chunk or Entry(self.next_offset, rows(0, 0), OPEN)]
             self.next_offset = found[0].end
         for e in found:
@@ -98,6 +99,10 @@ class Copying:
         self.out.write(Entry(self.out.written, rows(0, 0), self.cti))
 
 
+class CopyingSource(Copying, SourceInstance):
+    """A source of the same kind; its chunks are entries."""
+
+
 def make(
     spec: VertexSpec,
     segments: Mapping[str, Sequence[Segment]],
@@ -112,7 +117,7 @@ def make(
         name: LogStream(name, segments.get(name, ()), start, check=check)
         for name, start in zip(spec.outputs, starts, strict=True)
     }
-    made = Copying(spec, streams)
+    made = (CopyingSource if spec.kind == "source" else Copying)(spec, streams)
     if snapshot is not None:
         made.load(snapshot)
     return made
@@ -133,9 +138,14 @@ def order(
     **changed: object,
 ) -> VertexOrder:
     given: dict[str, object] = {
-        "writes_log": True, "takes_checkpoints": True, "segments": {}, "collect": {},
-        "inputs": {}, "floors": {}, **changed,
-    }  # fmt: skip
+        "writes_log": True,
+        "takes_checkpoints": True,
+        "segments": {},
+        "collect": {},
+        "inputs": {},
+        "floors": {},
+        **changed,
+    }
     return VertexOrder(vertex, incarnation, restart, **given)  # type: ignore[arg-type]
 
 

@@ -1,23 +1,47 @@
 """The chain of commits: whatever happens to one of its objects is found, and said by name."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from machine.jobs import rows
 from weir.errors import SnapshotCorrupt
 from weir.job.commit_log import Commit, encode_part, read_part
-from weir.job.job_identity import FORMAT, Decisions, JobRecord, OutputRecord, encode_job, read_job
+from weir.job.history import History
+from weir.job.job_identity import (
+    FORMAT,
+    Decisions,
+    JobRecord,
+    OutputRecord,
+    encode_job,
+    output_record,
+    read_job,
+)
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
 from weir.job.output_reader import commits
+from weir.job.plan_drawing import DrawnPlan
 from weir.job.record_reader import check_commits, encode_hint, job_ledger, known_record, last_record
 from weir.job.status import STATUS, JobStatus
 from weir.job.store_check import verify_store
+from weir.job.story import StoryLine, story_key
 from weir.plan.plan_fingerprint import PlanFingerprint
+from weir.plan.schema import Schema
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import Digest, digest
-from weir.reliable.keys import JOB, commit_key, ingress_key, ingress_log, part_key, record_key
+from weir.reliable.object_names import (
+    HISTORY,
+    JOB,
+    PLAN,
+    commit_key,
+    ingress_key,
+    ingress_log,
+    part_key,
+    record_key,
+)
 from weir.reliable.objects import ObjectRef
+from weir.reliable.store import ObjectUnreadable
+from weir.script.program import parse_program
 from weir.simulator.simulated_disk import SimulatedDisk
 
 SINK = "sink.0"
@@ -221,6 +245,50 @@ def test_a_damaged_status_is_named_and_called_harmless() -> None:
     assert [d.key for d in found.damage] == [STATUS] and "no harm" in found.damage[0].what
 
 
+def shown_store() -> Disk:
+    """A store that has all that onlookers are shown."""
+    disk = store()
+    disk.put(JOB, encode_job(JobRecord(PlanFingerprint(), Decisions(), (_output(),), "")))
+    disk.put(PLAN, encode_record(PLAN, DrawnPlan((), (), ())))
+    disk.put(HISTORY, encode_record(HISTORY, History()))
+    for epoch, count in ((1, 3), (2, 1)):
+        for number in range(count):
+            key = story_key(epoch, number)
+            disk.put(key, encode_record(key, [StoryLine(1.0, "", f"{epoch}-{number}")]))
+    return disk
+
+
+@pytest.mark.parametrize("key", [PLAN, HISTORY, story_key(1, 0), story_key(1, 1), story_key(2, 0)])
+def test_damage_to_what_is_only_shown_is_named_and_called_harmless(key: str) -> None:
+    whole = verify_store(shown_store())
+    assert (whole.unreferred, whole.damage) == (0, ())
+    for body in (b"torn", encode_record("other", {}), encode_record(key, 5)):
+        disk = shown_store()
+        disk.put(key, body)
+        found = verify_store(disk)
+        assert found.objects == whole.objects
+        assert [d.key for d in found.damage] == [key] and "no harm" in found.damage[0].what
+    disk = shown_store()
+    disk.delete([key])
+    disk.settle()
+    is_gap = key in (story_key(1, 0), story_key(1, 1))
+    assert [d.key for d in verify_store(disk).damage] == ([key] if is_gap else [])
+
+
+def test_objects_that_cannot_be_read_are_all_named() -> None:
+    class BadDisk(Disk):
+        def get(self, key: str) -> bytes | None:
+            if key in (PLAN, commit_key(SINK, 1), part_key(SINK, 1, 3)):
+                raise ObjectUnreadable(f"cannot read {key}: Input/output error")
+            return super().get(key)
+
+    disk = shown_store()
+    disk.__class__ = BadDisk
+    found = verify_store(disk)
+    assert {d.key for d in found.damage} == {PLAN, commit_key(SINK, 1), part_key(SINK, 1, 3)}
+    assert all("Input/output error" in d.what for d in found.damage)
+
+
 @pytest.mark.parametrize("finished", [True, False])
 def test_only_a_job_that_goes_on_needs_the_log_of_a_source(finished: bool) -> None:
     disk = store()
@@ -254,6 +322,16 @@ def test_verifying_finds_what_readers_would(seed: int) -> None:
 
 def _output() -> OutputRecord:
     return OutputRecord("Out", "rows", "out.csv", True, "BIGINT", ())
+
+
+def test_an_output_keeps_types_of_any_fields_and_of_nulls() -> None:
+    columns = (
+        ("s", pa.struct([("x y", pa.int64()), ('"', pa.list_(pa.null()))])),
+        ("n", pa.null()),
+    )
+    schema = Schema(columns, pa.int64())
+    (output,) = parse_program("STREAM A (vs BIGINT) FROM 'a.jsonl'; OUTPUT A TO 'out.csv';").outputs
+    assert output_record(output, schema, kept=True).schema == schema
 
 
 # --- the format ----------------------------------------------------------------------------------

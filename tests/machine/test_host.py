@@ -29,11 +29,11 @@ from weir.job.poison import Death, MemoryNotes, Phase, Step
 from weir.job.settings import HostSettings
 from weir.job.signals import (
     Arrived,
-    BeginAnew,
     ChunkRead,
     Connect,
     Deliver,
     Disconnect,
+    EndSession,
     EndSubscription,
     Get,
     HostCommand,
@@ -53,7 +53,7 @@ from weir.job.signals import (
 )
 from weir.reliable.codec import encode_entries, encode_record, encode_snapshot
 from weir.reliable.digest import OrderedChecksum
-from weir.reliable.keys import commit_key
+from weir.reliable.object_names import commit_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.strategies import CheckpointStrategy, Strategy
@@ -126,7 +126,7 @@ def test_orders_for_another_session_are_ignored() -> None:
 def test_a_stop_ends_the_session() -> None:
     host = new_host()
     obey(host, order("0.0"))
-    assert obey(host, number=2, stop=True, over=True) == [BeginAnew(True)]
+    assert obey(host, number=2, stop=True, over=True) == [EndSession(True)]
     assert not host.running
 
 
@@ -203,7 +203,7 @@ def test_what_an_older_connection_brings_is_ignored() -> None:
 def test_what_cannot_be_rows_ends_the_vertex() -> None:
     host, first = connected()
     assert host.handle(Misled("1.0", 0, first.connection - 1, "old"), 0.0) == []
-    assert host.report().vertices[0].error == ""
+    assert host.report().vertices[0].error is None
     host.handle(Misled("1.0", 0, first.connection, "no rows"), 0.0)
     (found,) = host.report().vertices
     assert (found.status, found.error) == ("failed", "stream 0.0/0.0: no rows")
@@ -244,8 +244,8 @@ def test_what_a_source_waits_for_is_reported_and_it_runs_on() -> None:
     host = new_host()
     obey(host, order("0.0"))
     host.handle(SourceWaits("0.0", 2, "of another incarnation"), 0.0)
-    assert host.report().vertices[0].waits == ""
-    for why in ("nobody listens", ""):
+    assert host.report().vertices[0].waits is None
+    for why in ("nobody listens", None):
         host.handle(SourceWaits("0.0", 1, why), 0.0)
         (told,) = host.report().vertices
         assert (told.status, told.waits) == ("running", why)
@@ -327,7 +327,7 @@ def test_a_write_that_failed_is_tried_again() -> None:
     assert puts(host.work(1.6)[1]) == []
     assert puts(host.work(1.8)[1]) == [key]
     host.handle(stored(key), 1.8)
-    assert host.trouble == ""
+    assert host.trouble is None
 
 
 def test_a_copy_that_may_not_writes_nothing() -> None:

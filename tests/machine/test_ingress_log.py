@@ -10,7 +10,7 @@ from weir.errors import SnapshotCorrupt
 from weir.ingress.ingress_log import IngressLog, LogCollected, begin_log
 from weir.ingress.source_signals import IngressRecord
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import ingress_key, number_of
+from weir.reliable.object_names import ingress_key, number_of
 from weir.reliable.objects import ObjectRef
 from weir.simulator.simulated_disk import SimulatedDisk
 

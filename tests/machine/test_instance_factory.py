@@ -10,20 +10,19 @@ import pytest
 
 from weir.events.batch import OPEN, START, empty_batch
 from weir.ingress.source_machine import Resume
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.plan.strategy import NamedStrategy
 from weir.reliable.codec import decode_snapshot, encode_snapshot
 from weir.reliable.digest import row_hashes
-from weir.reliable.keys import ingress_key
 from weir.reliable.log import LogStream
+from weir.reliable.object_names import ingress_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
-from weir.runtime.instance import Instance
-from weir.runtime.instance_factory import InstanceMaker, PartitionInstance
-from weir.runtime.topology import VertexSpec, make_topology
+from weir.runtime.instance import Instance, SourceInstance
+from weir.runtime.instance_factory import InstanceMaker
+from weir.runtime.program_plan import plan_program
+from weir.runtime.topology import VertexSpec
 from weir.simulator.processes import SimulatedJob
 from weir.simulator.simulate import draw_job
 from weir.simulator.workloads import Workload, make_workload
@@ -48,7 +47,7 @@ class Pair:
             for spec, snapshot in zip(self.specs, (source, inner), strict=True)
         ]
         self.source, self.inner = made
-        assert isinstance(self.source, PartitionInstance)
+        assert isinstance(self.source, SourceInstance)
         for cursor in self.inner.cursors:
             cursor.attach(self.source.streams[cursor.stream])
         self._partition = job.partitions[self.specs[0].id]
@@ -60,7 +59,7 @@ class Pair:
     def drive(self, most: int | None = None) -> None:
         """Read so many chunks, or all that are left."""
         source = self.source
-        assert isinstance(source, PartitionInstance)
+        assert isinstance(source, SourceInstance)
         chunks = [*self._partition.chunks(5, source.next_offset), None]
         for chunk in chunks[:most]:
             source.take_chunk(chunk)
@@ -126,7 +125,7 @@ def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
     job = draw_job(one_partition("tumbling"), 1, np.random.default_rng(0), NamedStrategy())
     pair = Pair(job)
     source = pair.source
-    assert isinstance(source, PartitionInstance)
+    assert isinstance(source, SourceInstance)
     assert (source.resume, source.log_record) == (None, None)
     (chunk, other, *_) = job.partitions[pair.specs[0].id].chunks(5)
     record = ObjectRef(ingress_key("0.0", 7), 0, 9, 9, "ab")
@@ -136,7 +135,7 @@ def test_a_snapshot_says_where_the_source_is_in_its_log() -> None:
     source.take_chunk(other)  # not of the log: it stays where it was
     source.work()
     again = job.make(pair.specs[0], {}, pair.snapshots()[0])
-    assert isinstance(again, PartitionInstance)
+    assert isinstance(again, SourceInstance)
     assert (again.resume, again.log_record) == (resume, record)
     assert again.events == source.events == 10
 
@@ -145,19 +144,21 @@ def waiting_rows(ahead_rows: int) -> tuple[list[int], list[tuple[int, ...]]]:
     """A vertex over two partitions, of which the second is read first: how many rows wait in it
     after each chunk of that one, and all that it writes."""
     workload = make_workload("stitch", 3)
-    plan = cut_stages(rewrite(workload.program), 1)
+    planned = plan_program(workload.program)
     partitions = workload.partitions["A"][:2]
-    specs = make_topology(plan, plan.vertex_counts(lambda _: 2)).order
+    specs = planned.topology({"A": partitions}).order
     make = InstanceMaker(
-        plan, {"A": [p.name for p in partitions]},
-        strategies={spec.id: CheckpointStrategy() for spec in specs}, ahead_rows=ahead_rows,
-    )  # fmt: skip
+        planned.stages,
+        {"A": [p.name for p in partitions]},
+        strategies={spec.id: CheckpointStrategy() for spec in specs},
+        ahead_rows=ahead_rows,
+    )
     *sources, inner = (make(spec, {}, None) for spec in specs if spec.kind != "sink")
     for cursor, source in zip(inner.cursors, sources, strict=True):
         cursor.attach(source.streams[cursor.stream])
     waiting = []
     for source, partition in reversed(list(zip(sources, partitions, strict=True))):
-        assert isinstance(source, PartitionInstance)
+        assert isinstance(source, SourceInstance)
         for chunk in [*partition.chunks(5, 0), None]:
             source.take_chunk(chunk)
             while source.work() or inner.work():

@@ -11,7 +11,7 @@ from weir.job.ledger import (
     learn_segments,
     restarts,
 )
-from weir.reliable.keys import (
+from weir.reliable.object_names import (
     checkpoint_key,
     commit_key,
     ingress_key,
@@ -61,8 +61,10 @@ def test_collecting_keeps_what_the_restarts_need() -> None:
     )
     garbage = collect(topology(), WHOLE, ledger)
     assert set(garbage) == {
-        checkpoint_key("1.0", 1, 0), segment_key("0.0/0.0", 0, 1), segment_key("1.0/0.0", 0, 1),
-    }  # fmt: skip
+        checkpoint_key("1.0", 1, 0),
+        segment_key("0.0/0.0", 0, 1),
+        segment_key("1.0/0.0", 0, 1),
+    }
     assert ledger.collected == {"0.0/0.0": 4, "1.0/0.0": 3}
     assert [s.first for s in ledger.segments["1.0/0.0"]] == [3]
     assert [c.number for c in ledger.checkpoints["sink.0"]] == [1]
@@ -148,10 +150,15 @@ def test_what_cannot_be_read_is_forgotten_with_the_segments_behind_it() -> None:
 
 def test_a_record_comes_back_as_it_was() -> None:
     ledger = Ledger(
-        epoch=3, manager="m", number=7, segments={"1.0/0.0": (segment("1.0/0.0", 0, 3),)},
-        checkpoints={"1.0": (checkpoint("1.0", 0, 1, 1),)}, collected={"0.0/0.0": 4},
-        snapshots={"1.0": 3}, recoveries={"1.0": 2},
-    )  # fmt: skip
+        epoch=3,
+        manager="m",
+        number=7,
+        segments={"1.0/0.0": (segment("1.0/0.0", 0, 3),)},
+        checkpoints={"1.0": (checkpoint("1.0", 0, 1, 1),)},
+        collected={"0.0/0.0": 4},
+        snapshots={"1.0": 3},
+        recoveries={"1.0": 2},
+    )
     assert decode_ledger(record_key(7), ledger.encode()) == ledger
 
 

@@ -35,7 +35,7 @@ from weir.job.signals import (
 )
 from weir.job.status import VertexStatus, status_of
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import (
+from weir.reliable.object_names import (
     LATEST_RECORD,
     commit_key,
     ingress_key,
@@ -391,7 +391,7 @@ def test_the_events_of_a_job_are_the_rows_that_its_sources_admitted() -> None:
 def test_a_source_that_waits_is_told_of_once_and_does_not_end_the_job() -> None:
     job = running()
 
-    def say(now: float, waits: str) -> VertexStatus:
+    def say(now: float, waits: str | None) -> VertexStatus:
         job.tick(now)
         job.report("h1", job.says("0.0", waits=waits))
         (found,) = (v for v in status_of(job.machine, now, 0.0).vertices if v.id == "0.0")
@@ -405,7 +405,7 @@ def test_a_source_that_waits_is_told_of_once_and_does_not_end_the_job() -> None:
     for second in range(2, 100):
         found = say(second, "nobody listens")
     assert (found.waits_seconds, told()) == (98.0, ["waits: nobody listens"])
-    found = say(100.0, "")
+    found = say(100.0, None)
     assert (found.waits, found.waits_seconds) == ("", None)
     say(101.0, "it went away")
     assert say(107.0, "it went away").waits_seconds == 6.0
@@ -547,8 +547,9 @@ def test_garbage_is_deleted_and_forgotten_only_when_a_record_without_it_is_durab
     assert isinstance(put, Put)
     orders = job.report("h1")
     assert orders is not None and {s: n for v in orders.vertices for s, n in v.collect.items()} == {
-        "0.0/0.0": 0, "1.0/0.0": 0,
-    }  # fmt: skip
+        "0.0/0.0": 0,
+        "1.0/0.0": 0,
+    }
     out = job.machine.handle(stored(put.key), 1.0)
     (hint,) = [c for c in out if isinstance(c, Put)]
     (delete,) = [c for c in out if isinstance(c, Delete)]
@@ -556,8 +557,9 @@ def test_garbage_is_deleted_and_forgotten_only_when_a_record_without_it_is_durab
     assert set(delete.keys) == {checkpoint("1.0", 0, 2, 2).key, segment("1.0/0.0", 0, 3).key}
     orders = job.report("h1")
     assert orders is not None and {s: n for v in orders.vertices for s, n in v.collect.items()} == {
-        "0.0/0.0": 4, "1.0/0.0": 3,
-    }  # fmt: skip
+        "0.0/0.0": 4,
+        "1.0/0.0": 3,
+    }
 
 
 def test_a_manager_that_cannot_write_its_record_stops_and_says_what_to_do() -> None:

@@ -99,7 +99,7 @@ def test_trouble_is_told_and_its_end() -> None:
     job.report("h1")
     job.tick(3.5)
     assert "host h1 can use the store again, after 2.5 s" in lines(job)
-    assert job.machine.trouble(3.5) == ""
+    assert job.machine.trouble(3.5) is None
 
 
 def test_the_managers_own_trouble_is_told() -> None:

@@ -37,7 +37,7 @@ from weir.ingress.source_signals import (
 )
 from weir.plan.operators import Source
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import ingress_key, number_of
+from weir.reliable.object_names import ingress_key, number_of
 from weir.reliable.objects import ObjectRef
 from weir.script.program import parse_program
 from weir.simulator.simulated_disk import SimulatedDisk
@@ -59,9 +59,16 @@ def rows(first: int, stop: int) -> Chunk:
 class Driven:
     """A machine with its log in a store of its own; what it asks of the connector is asserted."""
 
-    def __init__(self, of: Source, *, disk: SimulatedDisk | None = None, writer: str = "w",
-                 offset: int = 0, resume: bytes | None = None,
-                 incarnation: int | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        of: Source,
+        *,
+        disk: SimulatedDisk | None = None,
+        writer: str = "w",
+        offset: int = 0,
+        resume: bytes | None = None,
+        incarnation: int | None = None,
+    ) -> None:
         self.disk = disk or SimulatedDisk(np.random.default_rng(0))
         if disk is None:
             self.disk.put(FIRST.key, encode_record(FIRST.key, IngressRecord(0, writer="job")))
@@ -135,8 +142,8 @@ def test_a_silent_partition_claims_and_says_it_again_where_it_stood() -> None:
     driven = Driven(of)
     driven.opened()
     given(driven.next(Rows(rows(0, 3))))
-    assert driven.next() == Poll(10)
-    assert driven.next(Quiet(3, 0.5), passes=1.9) == Wait(0.5)
+    assert driven.next(passes=1.9) == Poll(10)
+    assert driven.next(Quiet(3, 0.5)) == Wait(0.5)
     assert driven.next(passes=0.5) == Poll(10)
     accept = driven.next(Quiet(3, 0.5))
     assert isinstance(accept, Accept) and (accept.record.offset, accept.own) == (3, True)
@@ -153,6 +160,25 @@ def test_a_silent_partition_claims_and_says_it_again_where_it_stood() -> None:
     same = given(again.next(Accepted(3, b"s")))
     assert same.cti_times.tolist() == claim.cti_times.tolist() and same.resume == claim.resume
     assert again.next() == Poll(10), "it is at the end of the log"
+
+
+def test_a_process_that_stood_still_looks_again_before_it_claims() -> None:
+    """Rows may have come after the last poll: a claim at the clock's time would make them late."""
+    driven = Driven(source(", idle = 2s"))
+    assert driven.opened() == Poll(10)
+    assert driven.next(Quiet(0, 0.5), passes=3600.0) == Wait(0.5)
+    assert driven.next() == Poll(10)
+    given(driven.next(Rows(rows(0, 3))))
+    assert driven.records() == []
+
+
+def test_a_partition_is_silent_from_when_the_log_was_read() -> None:
+    driven = Driven(source(", idle = 2s"))
+    assert isinstance(driven.next(), Open)
+    assert driven.next(Opened(0), passes=30.0) == Poll(10)
+    assert driven.next(Quiet(0, 0.5)) == Wait(0.5), "it has not been looked for rows for long"
+    assert driven.next(passes=2.0) == Poll(10)
+    assert isinstance(driven.next(Quiet(0, 0.5)), Accept)
 
 
 def test_one_who_comes_second_takes_over_the_others_record_and_offers_its_own_again() -> None:
@@ -176,9 +202,11 @@ def test_a_claim_before_rows_that_were_given_means_that_others_are_ahead() -> No
     driven.disk = zombie.disk
     zombie.opened(), driven.opened()
     given(driven.next(Rows(rows(0, 5))))
-    assert driven.next() == Poll(10)
-    assert isinstance(zombie.next(Quiet(0, 0.1), passes=3.0), Accept)
-    assert isinstance(driven.next(Quiet(5, 0.1), passes=2.0), Accept)
+    assert driven.next(passes=2.0) == Poll(10)
+    assert zombie.next(Quiet(0, 0.1)) == Wait(0.1)
+    assert zombie.next(passes=3.0) == Poll(10)
+    assert isinstance(zombie.next(Quiet(0, 0.1)), Accept)
+    assert isinstance(driven.next(Quiet(5, 0.1)), Accept)
     with pytest.raises(LogCollected, match="is before its rows"):
         driven.next(Accepted(5, b""))
 
@@ -188,8 +216,8 @@ def test_a_record_behind_the_end_means_that_rows_are_gone() -> None:
     driven = Driven(of)
     driven.opened()
     given(driven.next(Rows(rows(0, 5))))
-    driven.next()
-    driven.next(Quiet(5, 0.1), passes=3.0)
+    driven.next(passes=3.0)
+    driven.next(Quiet(5, 0.1))
     again = Driven(of, disk=driven.disk, writer="another")
     assert again.opened() == Poll(10, until=5)
     with pytest.raises(InputError, match=r"a\.jsonl: it was truncated, and 5 rows"):
@@ -201,8 +229,8 @@ def test_a_claim_before_the_start_was_said_before() -> None:
     driven = Driven(of)
     driven.opened()
     given(driven.next(Rows(rows(0, 2))))
-    driven.next()
-    driven.next(Quiet(2, 0.1), passes=3.0)
+    driven.next(passes=3.0)
+    driven.next(Quiet(2, 0.1))
     again = Driven(of, disk=driven.disk, writer="another", offset=4)
     assert again.opened() == Poll(10, until=2)
     assert isinstance(again.next(Quiet(2, 0.1)), Accept)
@@ -214,8 +242,8 @@ def test_offsets_may_have_gaps() -> None:
     driven = Driven(of)
     driven.opened(7)
     given(driven.next(Rows(rows(20, 22))))
-    driven.next()
-    accept = driven.next(Quiet(30, 0.1), passes=3.0)
+    driven.next(passes=3.0)
+    accept = driven.next(Quiet(30, 0.1))
     assert isinstance(accept, Accept) and accept.record.offset == 30
     again = Driven(of, disk=driven.disk, writer="another")
     assert again.opened(7) == Poll(10, until=30)
@@ -329,8 +357,10 @@ def test_an_instance_takes_the_log_over_before_it_polls() -> None:
 def test_one_who_was_overtaken_cannot_claim() -> None:
     zombie = owner(7)
     owner(8, zombie.disk)
+    assert zombie.next(Quiet(0, 0.1)) == Wait(0.1)
+    assert zombie.next(passes=3.0) == Poll(10)
     with pytest.raises(LogCollected, match="incarnation 8 has taken over"):
-        zombie.next(Quiet(0, 0.1), passes=3.0)
+        zombie.next(Quiet(0, 0.1))
 
 
 def test_one_who_was_overtaken_gives_no_rows_that_came_after() -> None:
@@ -345,6 +375,8 @@ def test_one_who_was_overtaken_gives_no_rows_that_came_after() -> None:
 
 def test_an_owner_claims_no_sooner_than_idle_after_it_took_over() -> None:
     driven = owner(7)
-    assert driven.next(Quiet(0, 0.1), passes=1.9) == Wait(0.1)
-    assert driven.next() == Poll(10)
-    assert isinstance(driven.next(Quiet(0, 0.1), passes=0.2), Accept)
+    assert driven.next(Quiet(0, 0.1)) == Wait(0.1)
+    assert driven.next(passes=1.9) == Poll(10)
+    assert driven.next(Quiet(0, 0.1)) == Wait(0.1)
+    assert driven.next(passes=0.2) == Poll(10)
+    assert isinstance(driven.next(Quiet(0, 0.1)), Accept)

@@ -17,11 +17,9 @@ from weir.job.record_reader import (
 )
 from weir.job.signals import Get, Put
 from weir.job.store_requests import Requests
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.plan.strategy import parse_strategy
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import (
+from weir.reliable.object_names import (
     LATEST_RECORD,
     checkpoint_key,
     commit_key,
@@ -31,7 +29,7 @@ from weir.reliable.keys import (
 )
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body, ObjectExists
-from weir.runtime.topology import make_topology
+from weir.runtime.program_plan import plan_program
 from weir.simulator.simulated_disk import SimulatedDisk
 from weir.simulator.workloads import choose, make_workload, workload_names
 
@@ -174,8 +172,10 @@ def test_the_last_sweep_leaves_what_the_record_and_the_commits_name() -> None:
     store.settle()
     found = sweep(store, Ledger(epoch=1, finished=True))
     assert set(found) == {
-        part_key("sink.0", 1, 0), checkpoint_key("1.0", 1, 0), checkpoint_key("1.0", 2, 0),
-    }  # fmt: skip
+        part_key("sink.0", 1, 0),
+        checkpoint_key("1.0", 1, 0),
+        checkpoint_key("1.0", 2, 0),
+    }
 
 
 # --- requests ------------------------------------------------------------------------------------
@@ -237,8 +237,7 @@ def test_other_strategies_are_refused(text: str) -> None:
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_every_stream_has_a_writer_and_every_input_is_a_stream(name: str, parallelism: int) -> None:
     workload = make_workload(name, 1)
-    plan = cut_stages(rewrite(workload.program), parallelism)
-    made = make_topology(plan, plan.vertex_counts(lambda s: len(workload.partitions[s.name])))
+    made = plan_program(workload.program, parallelism).topology(workload.partitions)
     seen: set[str] = set()
     for spec in made.order:
         assert set(spec.inputs) <= seen, "writers stand before their readers"
@@ -248,8 +247,8 @@ def test_every_stream_has_a_writer_and_every_input_is_a_stream(name: str, parall
 
 
 def test_the_pipeline_has_ten_stages_behind_its_source() -> None:
-    plan = cut_stages(rewrite(make_workload("pipeline", 0).program), 2)
-    assert len(plan.stages) >= 11
+    planned = plan_program(make_workload("pipeline", 0).program, 2)
+    assert len(planned.stages.stages) >= 11
 
 
 def test_a_new_workload_leaves_most_seeds_what_they_were() -> None:

@@ -22,7 +22,7 @@ from replay_examples.cases import CASES, rows_of
 from weir.errors import WeirError
 from weir.handlers.api.app_file import load_app
 from weir.handlers.planning.app_compiler import Compiled, compile_app
-from weir.plan.stages import cut_stages
+from weir.runtime.program_plan import plan_program
 from weir.runtime.programs import program_of
 
 
@@ -47,7 +47,7 @@ def ways(path: Path, events: Mapping[str, int]) -> Ways:
     outputs = [s.to("", name=f"e.{n}") for n, s in compiled.emitted.items()]
     outputs += [s.to("", name=f"s.{n}") for n, s in compiled.final.items()]
     runs = max((len(unit.steps) for unit in compiled.flow.units()), default=0)
-    stages = len(cut_stages(program_of(outputs)).stages)
+    stages = len(plan_program(program_of(outputs), optimise=False).stages.stages)
     return Ways(Counter(kinds.values()), runs, stages, pairs["columns"] / pairs.total())
 
 

@@ -108,6 +108,9 @@ def loop(events):
             fields = {"variant": variant, "z": round(z, 3), "income": income[variant]}
             emits.append(("difference", e.vs, fields))
     return emits, {
-        "exposed": exposed, "exposures": exposures, "buyers": buyers, "bought": bought,
+        "exposed": exposed,
+        "exposures": exposures,
+        "buyers": buyers,
+        "bought": bought,
         "income": income,
-    }  # fmt: skip
+    }

@@ -92,10 +92,14 @@ def logs():
         return start + t * DAY // 30
 
     kills = [
-        {"player": f"p{draw.randrange(5)}", "monster": draw.choice(("rat",) * 6 + ("wolf",) * 5
-         + ("bat", "dragon")), "weapon": draw.choice(("axe", "bow", "club", "sword")), "at": at(t)}
+        {
+            "player": f"p{draw.randrange(5)}",
+            "monster": draw.choice(("rat",) * 6 + ("wolf",) * 5 + ("bat", "dragon")),
+            "weapon": draw.choice(("axe", "bow", "club", "sword")),
+            "at": at(t),
+        }
         for t in range(300)
-    ]  # fmt: skip
+    ]
     quests = [
         {"player": f"p{draw.randrange(5)}", "name": f"q{t}", "reward": 40, "at": at(t)}
         for t in range(0, 300, 9)
@@ -137,6 +141,11 @@ def loop(events):
                 unlocked[p].append(what)
                 emits.append(("achievement", e.vs, {"player": p, "name": what}))
     return emits, {
-        "xp": xp, "level": level, "kills": kills, "weapons": weapons, "last_day": last,
-        "streak": streak, "unlocked": unlocked,
-    }  # fmt: skip
+        "xp": xp,
+        "level": level,
+        "kills": kills,
+        "weapons": weapons,
+        "last_day": last,
+        "streak": streak,
+        "unlocked": unlocked,
+    }

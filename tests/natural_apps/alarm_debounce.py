@@ -51,8 +51,11 @@ class Debouncer:
 
     def saved(self) -> dict:
         return {
-            "phase": self.phase.name, "bad": self.bad, "good": self.good, "raised": self.raised,
-        }  # fmt: skip
+            "phase": self.phase.name,
+            "bad": self.bad,
+            "good": self.good,
+            "raised": self.raised,
+        }
 
 
 @app.on(reading)
@@ -99,9 +102,13 @@ def logs():
         n = draw.randrange(8)
         heat[n] = min(90.0, max(65.0, heat[n] + draw.gauss(0, 5)))
         readings.append(
-            {"machine": f"m{n}", "line": f"l{n % 2}", "celsius": round(heat[n], 1),
-             "at": t * MINUTE}
-        )  # fmt: skip
+            {
+                "machine": f"m{n}",
+                "line": f"l{n % 2}",
+                "celsius": round(heat[n], 1),
+                "at": t * MINUTE,
+            }
+        )
     acknowledged = [
         {"machine": f"m{draw.randrange(8)}", "by": "kim", "at": t * MINUTE + 5}
         for t in range(20, 400, 15)

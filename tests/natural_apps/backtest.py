@@ -86,9 +86,13 @@ def loop(events):
             closed = {"symbol": s, "gain": gain, "total": total, "stopped": stopped}
             emits.append(("closed", e.vs, closed))
     return emits, {
-        "fast": fast, "slow": slow, "position": position, "entry": entry, "trades": trades,
+        "fast": fast,
+        "slow": slow,
+        "position": position,
+        "entry": entry,
+        "trades": trades,
         "pnl": {s: exact(of) for s, of in gains.items()},
-    }  # fmt: skip
+    }
 
 
 def exact(values):

@@ -65,10 +65,15 @@ def logs():
         for n in range(12)
     ]
     transfers = [
-        {"id": t, "source": draw.randrange(13), "target": draw.randrange(13),
-         "cents": draw.randint(100, 70_000), "at": t * hour // 4}
+        {
+            "id": t,
+            "source": draw.randrange(13),
+            "target": draw.randrange(13),
+            "cents": draw.randint(100, 70_000),
+            "at": t * hour // 4,
+        }
         for t in range(20, 400)
-    ]  # fmt: skip
+    ]
     return {"opening": openings, "transfer": transfers}
 
 

@@ -105,8 +105,13 @@ def logs():
             {"bike": bike, "station": source, "rider": f"r{draw.randrange(15)}", "at": t}
         )
         if draw.random() < 0.95:
-            docks.append({"bike": bike, "station": draw.choice(stations),
-                          "at": t + draw.randrange(300, 6_000)})  # fmt: skip
+            docks.append(
+                {
+                    "bike": bike,
+                    "station": draw.choice(stations),
+                    "at": t + draw.randrange(300, 6_000),
+                }
+            )
     docks.sort(key=lambda row: row["at"])
     trucks = [
         {"station": draw.choice(stations), "delta": draw.choice((-9, -9, 2)), "at": t}
@@ -117,9 +122,12 @@ def logs():
 
 def loop(events):
     near = {
-        "harbour": ("museum", "market"), "museum": ("harbour", "park"), "campus": ("market",),
-        "market": ("harbour", "park", "campus"), "park": ("museum", "market"),
-    }  # fmt: skip
+        "harbour": ("museum", "market"),
+        "museum": ("harbour", "park"),
+        "campus": ("market",),
+        "market": ("harbour", "park", "campus"),
+        "park": ("museum", "market"),
+    }
     emits, stock, flow, ride, trips, bill = [], {}, {}, {}, {}, {}
     for name, e in events:
         s = e.station

@@ -65,9 +65,11 @@ def rate(e):
 @app.on(month)
 def invoice(e):
     app.emit(
-        "invoice", subscriber=e.subscriber, calls=calls.get(e.subscriber),
+        "invoice",
+        subscriber=e.subscriber,
+        calls=calls.get(e.subscriber),
         euros=bill.get(e.subscriber) / 100,
-    )  # fmt: skip
+    )
     bill.set(e.subscriber, 0)
     calls.set(e.subscriber, 0)
     used_free.set(e.subscriber, 0)
@@ -82,10 +84,15 @@ def logs():
     hour = 3_600_000_000
     numbers = ["+4930123", "+491577", "+44207", "+1212", "+1900555", "+88216", "+8190"]
     calls = [
-        {"id": t, "subscriber": f"s{draw.randrange(7)}", "called": draw.choice(numbers),
-         "seconds": draw.randrange(10, 1200), "at": 1_700_000_000_000_000 + t * hour // 2}
+        {
+            "id": t,
+            "subscriber": f"s{draw.randrange(7)}",
+            "called": draw.choice(numbers),
+            "seconds": draw.randrange(10, 1200),
+            "at": 1_700_000_000_000_000 + t * hour // 2,
+        }
         for t in range(360)
-    ]  # fmt: skip
+    ]
     months = [
         {"subscriber": f"s{n}", "at": 1_700_000_000_000_000 + t * hour}
         for t in (60, 120)

@@ -82,14 +82,22 @@ def logs():
     for t in range(300):
         sku = draw.choice(list(prices))
         changes.append(
-            {"shopper": f"s{draw.randrange(9)}", "sku": sku, "quantity": draw.choice((1, 1, 2, -1)),
-             "cents": prices[sku], "at": t * 7 * MINUTE}
-        )  # fmt: skip
+            {
+                "shopper": f"s{draw.randrange(9)}",
+                "sku": sku,
+                "quantity": draw.choice((1, 1, 2, -1)),
+                "cents": prices[sku],
+                "at": t * 7 * MINUTE,
+            }
+        )
     checkouts = [
-        {"shopper": f"s{draw.randrange(9)}", "at": t * 7 * MINUTE + 3,
-         "coupon": draw.choice((None, None, "SPRING", "WELCOME10", "OLD"))}
+        {
+            "shopper": f"s{draw.randrange(9)}",
+            "at": t * 7 * MINUTE + 3,
+            "coupon": draw.choice((None, None, "SPRING", "WELCOME10", "OLD")),
+        }
         for t in range(10, 300, 6)
-    ]  # fmt: skip
+    ]
     return {"change": changes, "checkout": checkouts}
 
 

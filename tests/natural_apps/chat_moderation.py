@@ -83,23 +83,41 @@ app.emits("strike", "message BIGINT, score BIGINT, total BIGINT")
 def logs():
     draw = random.Random(17)
     texts = [
-        "hello there", "you 1d10t", "buy now http://x.example", "THIS IS VERY LOUD", "darn it",
-        "go go go go go", "what a nice day", "sc@m sp4m", "  hello there ",
-    ]  # fmt: skip
+        "hello there",
+        "you 1d10t",
+        "buy now http://x.example",
+        "THIS IS VERY LOUD",
+        "darn it",
+        "go go go go go",
+        "what a nice day",
+        "sc@m sp4m",
+        "  hello there ",
+    ]
     rows = [
-        {"id": t, "room": draw.choice(("a", "b")), "author": f"u{draw.randrange(8)}",
-         "text": draw.choice(texts), "at": t}
+        {
+            "id": t,
+            "room": draw.choice(("a", "b")),
+            "author": f"u{draw.randrange(8)}",
+            "text": draw.choice(texts),
+            "at": t,
+        }
         for t in range(0, 9000, 21)
-    ]  # fmt: skip
+    ]
     return {"message": rows}
 
 
 def loop(events):
     emits, strikes, muted, last, repeats, said, links = [], {}, {}, {}, {}, {}, {}
     points = {
-        "hello there": 0, "you 1d10t": 2, "buy now http://x.example": 0, "THIS IS VERY LOUD": 1,
-        "darn it": 1, "go go go go go": 1, "what a nice day": 0, "sc@m sp4m": 4,
-    }  # fmt: skip
+        "hello there": 0,
+        "you 1d10t": 2,
+        "buy now http://x.example": 0,
+        "THIS IS VERY LOUD": 1,
+        "darn it": 1,
+        "go go go go go": 1,
+        "what a nice day": 0,
+        "sc@m sp4m": 4,
+    }
     second = 1_000_000
     for _, e in events:
         a, text = e.author, e.text.strip()

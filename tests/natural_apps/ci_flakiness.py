@@ -94,9 +94,16 @@ def logs():
             if outcome == "pass" and draw.random() < rate * (number < 200):
                 outcome = "fail"
             results.append({"test": test, "outcome": outcome, "millis": draw.randrange(5, 900)})
-        rows.append({"id": number, "repo": repo, "commit": f"{number // 4:07x}",
-                     "branch": draw.choice(("main", "feature")), "results": results,
-                     "at": number * 130})  # fmt: skip
+        rows.append(
+            {
+                "id": number,
+                "repo": repo,
+                "commit": f"{number // 4:07x}",
+                "branch": draw.choice(("main", "feature")),
+                "results": results,
+                "at": number * 130,
+            }
+        )
     return {"build": rows}
 
 
@@ -138,6 +145,9 @@ def loop(events):
                 broken[repo] = None
                 emits.append(("fixed", e.vs, {"repo": repo, "build": e.id, "minutes": minutes}))
     return emits, {
-        "outcome_on": outcome, "history": marks, "slowest": slow, "quarantine": isolated,
+        "outcome_on": outcome,
+        "history": marks,
+        "slowest": slow,
+        "quarantine": isolated,
         "broken_since": broken,
-    }  # fmt: skip
+    }

@@ -107,19 +107,27 @@ def logs():
     draw = random.Random(33)
     drugs = ["aspirin", "warfarin", "metformin", "lithium", "ibuprofen"]
     screenings = [
-        {"subject": f"s{draw.randrange(260)}", "site": draw.choice(("Bern", "Graz")),
-         "age": draw.randrange(16, 85), "sex": draw.choice("fm"),
-         "egfr": draw.choice((None, 40.0, 60.0, 75.5, 90.0, 110.0)),
-         "consented": draw.random() < 0.95,
-         "medication": draw.sample(drugs, draw.choice((0, 0, 1, 2))),
-         "at": t * HOUR}
+        {
+            "subject": f"s{draw.randrange(260)}",
+            "site": draw.choice(("Bern", "Graz")),
+            "age": draw.randrange(16, 85),
+            "sex": draw.choice("fm"),
+            "egfr": draw.choice((None, 40.0, 60.0, 75.5, 90.0, 110.0)),
+            "consented": draw.random() < 0.95,
+            "medication": draw.sample(drugs, draw.choice((0, 0, 1, 2))),
+            "at": t * HOUR,
+        }
         for t in range(320)
-    ]  # fmt: skip
+    ]
     adverses = [
-        {"subject": f"s{draw.randrange(260)}", "grade": draw.randint(1, 5),
-         "related": draw.random() < 0.7, "at": t * HOUR}
+        {
+            "subject": f"s{draw.randrange(260)}",
+            "grade": draw.randint(1, 5),
+            "related": draw.random() < 0.7,
+            "at": t * HOUR,
+        }
         for t in range(3, 320, 2)
-    ]  # fmt: skip
+    ]
     return {"screening": screenings, "adverse": adverses}
 
 
@@ -167,6 +175,10 @@ def loop(events):
         fields = {"subject": e.subject, "arm": arm, "stratum": stratum}
         emits.append(("randomised", e.vs, fields))
     return emits, {
-        "arm_of": arm_of, "in_stratum": strata, "in_arm": arms, "at_site": sites,
-        "serious": serious, "halted": halted,
-    }  # fmt: skip
+        "arm_of": arm_of,
+        "in_stratum": strata,
+        "in_arm": arms,
+        "at_site": sites,
+        "serious": serious,
+        "halted": halted,
+    }

@@ -98,19 +98,50 @@ def logs():
     rows = []
     for _ in range(260):
         t = draw.randrange(0, 3_600_000)
-        name = draw.choice(("www.Example.com", "a.cdn.test.", "shop.store.co.uk", "news.site.org",
-                            "mail.site.org", "qkzjx.biz", "vvbnw.biz"))  # fmt: skip
+        name = draw.choice(
+            (
+                "www.Example.com",
+                "a.cdn.test.",
+                "shop.store.co.uk",
+                "news.site.org",
+                "mail.site.org",
+                "qkzjx.biz",
+                "vvbnw.biz",
+            )
+        )
         rcode = "NXDOMAIN" if name.endswith(".biz") or draw.random() < 0.1 else "NOERROR"
-        rows.append({"client": f"10.0.0.{draw.randrange(5)}", "name": name, "qtype": "A",
-                     "rcode": rcode, "bytes": 40 + len(name), "at": t})  # fmt: skip
+        rows.append(
+            {
+                "client": f"10.0.0.{draw.randrange(5)}",
+                "name": name,
+                "qtype": "A",
+                "rcode": rcode,
+                "bytes": 40 + len(name),
+                "at": t,
+            }
+        )
     for n in range(60):
         text = "".join(draw.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(24))
-        rows.append({"client": "10.0.0.7", "name": f"{text}.tunnel.net", "qtype": "TXT",
-                     "rcode": "NOERROR", "bytes": 90,
-                     "at": 600_000 + n * draw.choice((9_000, 20_000))})  # fmt: skip
-        rows.append({"client": "10.0.0.8", "name": "c2.evil.com.au", "qtype": "A",
-                     "rcode": "NOERROR", "bytes": 54,
-                     "at": n * 60_000 + draw.randrange(300)})  # fmt: skip
+        rows.append(
+            {
+                "client": "10.0.0.7",
+                "name": f"{text}.tunnel.net",
+                "qtype": "TXT",
+                "rcode": "NOERROR",
+                "bytes": 90,
+                "at": 600_000 + n * draw.choice((9_000, 20_000)),
+            }
+        )
+        rows.append(
+            {
+                "client": "10.0.0.8",
+                "name": "c2.evil.com.au",
+                "qtype": "A",
+                "rcode": "NOERROR",
+                "bytes": 54,
+                "at": n * 60_000 + draw.randrange(300),
+            }
+        )
     return {"query": sorted(rows, key=lambda row: row["at"])}
 
 
@@ -135,8 +166,10 @@ def loop(events):
         distinct = sum(any(e.vs < t + 10 * minute for t in ts) for ts in seen.values())
         bits = 0.0
         if host:
-            bits = -sum(host.count(x) / len(host) * math.log2(host.count(x) / len(host))
-                        for x in dict.fromkeys(host))  # fmt: skip
+            bits = -sum(
+                host.count(x) / len(host) * math.log2(host.count(x) / len(host))
+                for x in dict.fromkeys(host)
+            )
         if distinct >= 8 and bits > 3.0:
             found.append(("tunnel", f"{distinct} names, {sent[c, domain]} bytes"))
         n = sum(e.vs < t + 5 * minute for t in asked[c])

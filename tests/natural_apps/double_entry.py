@@ -102,9 +102,13 @@ def logs():
         lines = [{"account": a, "cents": c} for a, c in zip(used, cents, strict=True)]
         day = t // 4 - (3 if draw.random() < 0.1 else 0)
         postings.append(
-            {"id": t, "book": draw.choice(("shop", "cafe")), "lines": lines,
-             "at": max(day, 0) * DAY + 1000 * DAY + t}
-        )  # fmt: skip
+            {
+                "id": t,
+                "book": draw.choice(("shop", "cafe")),
+                "lines": lines,
+                "at": max(day, 0) * DAY + 1000 * DAY + t,
+            }
+        )
     closings = [
         {"book": book, "at": (1000 + day) * DAY} for day in (29, 59) for book in ("shop", "cafe")
     ]
@@ -121,9 +125,11 @@ def loop(events):
         if name == "closing":
             closed[b] = day
             fields = {
-                "book": b, "accounts": len(accounts.get(b, [])), "turnover": turnover.get(b, 0),
+                "book": b,
+                "accounts": len(accounts.get(b, [])),
+                "turnover": turnover.get(b, 0),
                 "rejected": rejected.get(b, 0),
-            }  # fmt: skip
+            }
             emits.append(("closed", e.vs, fields))
             continue
         lines = [(line["account"], line["cents"]) for line in e.lines]
@@ -149,6 +155,9 @@ def loop(events):
             emits.append(("overdrawn", e.vs, {"book": b, "posting": e.id, "cents": -cash}))
     days = {b: date.fromordinal(date(1970, 1, 1).toordinal() + d) for b, d in closed.items()}
     return emits, {
-        "balance": balance, "turnover": turnover, "accounts": accounts, "rejected": rejected,
+        "balance": balance,
+        "turnover": turnover,
+        "accounts": accounts,
+        "rejected": rejected,
         "closed_until": days,
-    }  # fmt: skip
+    }

@@ -123,18 +123,31 @@ def logs():
     draw = random.Random(31)
     buildings = ("tower", "annex")
     positions = [
-        {"building": draw.choice(buildings), "car": draw.randrange(3), "floor": draw.randrange(20),
-         "load": draw.choice((0, 3, 8, 12, 13)), "at": t}
+        {
+            "building": draw.choice(buildings),
+            "car": draw.randrange(3),
+            "floor": draw.randrange(20),
+            "load": draw.choice((0, 3, 8, 12, 13)),
+            "at": t,
+        }
         for t in range(5, 3000, 14)
-    ]  # fmt: skip
+    ]
     calls, arrivals = [], []
     for number, t in enumerate(range(0, 3000, 25)):
         building = draw.choice(buildings)
         direction = draw.choice(("up", "down"))
-        calls.append({"id": number, "building": building, "floor": draw.randrange(20),
-                      "direction": direction, "at": t})  # fmt: skip
-        arrivals.append({"call_id": number, "building": building, "car": 0,
-                         "at": t + draw.randrange(10, 90)})  # fmt: skip
+        calls.append(
+            {
+                "id": number,
+                "building": building,
+                "floor": draw.randrange(20),
+                "direction": direction,
+                "at": t,
+            }
+        )
+        arrivals.append(
+            {"call_id": number, "building": building, "car": 0, "at": t + draw.randrange(10, 90)}
+        )
     arrivals.sort(key=lambda row: row["at"])
     return {"position": positions, "call": calls, "arrival": arrivals}
 
@@ -147,9 +160,14 @@ def loop(events):
             known = next((car for car in cars if car["number"] == e.car), None)
             if known is None:
                 fleet.setdefault(e.building, []).append(
-                    {"number": e.car, "floor": e.floor, "load": e.load, "heading": "idle",
-                     "stops": 0}
-                )  # fmt: skip
+                    {
+                        "number": e.car,
+                        "floor": e.floor,
+                        "load": e.load,
+                        "heading": "idle",
+                        "stops": 0,
+                    }
+                )
             else:
                 moved = e.floor - known["floor"]
                 known["heading"] = "idle" if moved == 0 else "up" if moved > 0 else "down"

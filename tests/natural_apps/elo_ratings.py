@@ -125,5 +125,9 @@ def loop(events):
             if streak[p] == 3:
                 emits.append(("streak", e.vs, {"player": p}))
     return emits, {
-        "rating": rating, "games": games, "streak": streak, "openings": openings, "best": best,
-    }  # fmt: skip
+        "rating": rating,
+        "games": games,
+        "streak": streak,
+        "openings": openings,
+        "best": best,
+    }

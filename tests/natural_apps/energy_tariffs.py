@@ -97,11 +97,14 @@ def logs():
     draw = random.Random(36)
     start = 19_700 * 24 * HOUR
     prices = [
-        {"zone": draw.choice(("north", "south")),
-         "band": draw.choice(("peak", "off-peak", "shoulder")),
-         "cents_per_kwh": draw.choice((0.0, 21.5, 28.4, 35.1, 41.0)), "at": start + t * HOUR}
+        {
+            "zone": draw.choice(("north", "south")),
+            "band": draw.choice(("peak", "off-peak", "shoulder")),
+            "cents_per_kwh": draw.choice((0.0, 21.5, 28.4, 35.1, 41.0)),
+            "at": start + t * HOUR,
+        }
         for t in range(0, 1900, 41)
-    ]  # fmt: skip
+    ]
     registers = {f"meter-{n}": 99_000.0 + 150 * n for n in range(8)}
     readings = []
     at = 0
@@ -109,8 +112,14 @@ def logs():
         meter = f"meter-{draw.randrange(8)}"
         registers[meter] += draw.choice((0.0, 3.25, 12.5, 40.0, 40.0, 180.0, 6000.0))
         registers[meter] = round(registers[meter] % 100_000, 3)
-        readings.append({"meter": meter, "zone": "north" if meter < "meter-4" else "south",
-                         "register": registers[meter], "at": start + at * HOUR})  # fmt: skip
+        readings.append(
+            {
+                "meter": meter,
+                "zone": "north" if meter < "meter-4" else "south",
+                "register": registers[meter],
+                "at": start + at * HOUR,
+            }
+        )
         at += draw.choice((0, 1, 5, 5, 7))
     return {"price": prices, "reading": readings}
 
@@ -155,7 +164,9 @@ def loop(events):
             fields = {"meter": m, "month": key[1], "kwh": round(fsum(used[key]), 3)}
             emits.append(("bill", e.vs, fields | {"cents": round(fsum(cents[key]))}))
     return emits, {
-        "tariff": tariff, "last_register": register, "usual": usual,
+        "tariff": tariff,
+        "last_register": register,
+        "usual": usual,
         "kwh": {key: fsum(parts) for key, parts in used.items()},
         "cost": {key: fsum(parts) for key, parts in cents.items()},
-    }  # fmt: skip
+    }

@@ -38,9 +38,11 @@ def parse(text: str) -> Entry | None:
     if found is None:
         return None
     return Entry(
-        found["service"], int(found["status"]), int(found["ms"]),
+        found["service"],
+        int(found["status"]),
+        int(found["ms"]),
         NUMBERS.sub("N", found["message"] or ""),
-    )  # fmt: skip
+    )
 
 
 @app.on(line)

@@ -106,20 +106,29 @@ def logs():
         return 20_000 * DAY + t * DAY // 3
 
     payments = [
-        {"customer": draw.randrange(12), "merchant": f"m{draw.randrange(6)}",
-         "cents": draw.randint(100, 40_000), "at": at(t)}
+        {
+            "customer": draw.randrange(12),
+            "merchant": f"m{draw.randrange(6)}",
+            "cents": draw.randint(100, 40_000),
+            "at": at(t),
+        }
         for t in range(300)
-    ]  # fmt: skip
+    ]
     salaries = [
         {"customer": n, "cents": 200_000 + 10_000 * draw.randrange(9), "at": at(t) + 1}
         for t in range(0, 300, 60)
         for n in range(10)
     ]
     requests = [
-        {"id": t, "customer": draw.randrange(12), "merchant": f"m{draw.randrange(7)}",
-         "cents": draw.randint(1000, 900_000), "at": at(t) + 2}
+        {
+            "id": t,
+            "customer": draw.randrange(12),
+            "merchant": f"m{draw.randrange(7)}",
+            "cents": draw.randint(1000, 900_000),
+            "at": at(t) + 2,
+        }
         for t in range(5, 300, 4)
-    ]  # fmt: skip
+    ]
     return {"payment": payments, "salary": salaries, "request": requests}
 
 
@@ -145,13 +154,17 @@ def loop(events):
             mean = sum(known) / len(known)
             spread = max(-1.0, min(1.0, (sum(known[-3:]) / len(known[-3:]) - mean) / mean))
         fields = {
-            "request": e.id, "ratio": min(10.0, e.cents / monthly) if monthly else 10.0,
-            "spread": spread, "activity": math.log1p(len(month)),
+            "request": e.id,
+            "ratio": min(10.0, e.cents / monthly) if monthly else 10.0,
+            "spread": spread,
+            "activity": math.log1p(len(month)),
             "merchant": math.log10(volume.get(e.merchant, 0) + 1),
-            "known": e.merchant in seen.get(c, []), "weekend": e.at.weekday() >= 5,
+            "known": e.merchant in seen.get(c, []),
+            "weekend": e.at.weekday() >= 5,
             "asked": sum(e.vs < at + 90 * DAY for at in asked.get(c, [])),
-            "largest": max(quarter, default=0), "spent": sum(month),
-        }  # fmt: skip
+            "largest": max(quarter, default=0),
+            "spent": sum(month),
+        }
         emits.append(("features", e.vs, fields))
         asked.setdefault(c, []).append(e.vs)
     return emits, {"income": income, "merchant_volume": volume, "seen_at": seen}

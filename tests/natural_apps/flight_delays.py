@@ -82,9 +82,16 @@ def logs():
         flight = f"WR{number}"
         origin, target = draw.sample(["FRA", "CDG", "LHR", "AMS"], 2)
         plans.append(
-            {"flight": flight, "tail": tail, "origin": origin, "target": target,
-             "departs": (t + 60) * MINUTE, "arrives": (t + 150) * MINUTE, "known": t * MINUTE}
-        )  # fmt: skip
+            {
+                "flight": flight,
+                "tail": tail,
+                "origin": origin,
+                "target": target,
+                "departs": (t + 60) * MINUTE,
+                "arrives": (t + 150) * MINUTE,
+                "known": t * MINUTE,
+            }
+        )
         late = draw.choice((-10, 0, 5, 20, 40, 90, 200))
         if draw.random() < 0.05:
             flight = "ZZ1"

@@ -120,16 +120,25 @@ def judge(e):
 def logs():
     draw = random.Random(8)
     logins = [
-        {"account": draw.randrange(10), "ip": f"10.0.0.{draw.randrange(9)}",
-         "ok": draw.random() < 0.6, "at": t}
+        {
+            "account": draw.randrange(10),
+            "ip": f"10.0.0.{draw.randrange(9)}",
+            "ok": draw.random() < 0.6,
+            "at": t,
+        }
         for t in range(0, 9000, 45)
-    ]  # fmt: skip
+    ]
     payments = [
-        {"id": t, "account": draw.randrange(10), "cents": draw.randint(100, 30_000),
-         "country": draw.choice(("DE", "DE", "DE", "US")), "merchant": f"m{draw.randrange(6)}",
-         "at": t}
+        {
+            "id": t,
+            "account": draw.randrange(10),
+            "cents": draw.randint(100, 30_000),
+            "country": draw.choice(("DE", "DE", "DE", "US")),
+            "merchant": f"m{draw.randrange(6)}",
+            "at": t,
+        }
         for t in range(0, 9000, 30)
-    ]  # fmt: skip
+    ]
     return {"login": logins, "payment": payments}
 
 

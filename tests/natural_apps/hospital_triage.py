@@ -127,18 +127,30 @@ def watch_crowding(e):
 def logs():
     draw = random.Random(32)
     complaints = [
-        "Chest pain since morning", "cough", "broken nail", "suspected fracture of the wrist",
-        "burns on hand", "STROKE symptoms", "headache and dizzy spells", "sunburnt",
-    ]  # fmt: skip
+        "Chest pain since morning",
+        "cough",
+        "broken nail",
+        "suspected fracture of the wrist",
+        "burns on hand",
+        "STROKE symptoms",
+        "headache and dizzy spells",
+        "sunburnt",
+    ]
     arrivals, walks = [], []
     for number, t in enumerate(range(0, 90_000, 450)):
         patient, hospital = f"p{draw.randrange(90)}", draw.choice(("north", "south"))
         arrivals.append(
-            {"patient": patient, "hospital": hospital, "complaint": draw.choice(complaints),
-             "age": draw.randrange(0, 95), "pulse": draw.choice((None, 35, 72, 88, 115, 140)),
-             "spo2": draw.choice((None, 99.0, 97.5, 91.0, 84.0)),
-             "celsius": draw.choice((None, 36.6, 37.2, 39.5)), "at": t}
-        )  # fmt: skip
+            {
+                "patient": patient,
+                "hospital": hospital,
+                "complaint": draw.choice(complaints),
+                "age": draw.randrange(0, 95),
+                "pulse": draw.choice((None, 35, 72, 88, 115, 140)),
+                "spo2": draw.choice((None, 99.0, 97.5, 91.0, 84.0)),
+                "celsius": draw.choice((None, 36.6, 37.2, 39.5)),
+                "at": t,
+            }
+        )
         if number % 9 == 0:
             walks.append({"hospital": hospital, "patient": patient, "at": t + 2000})
     rooms = [
@@ -195,8 +207,12 @@ def loop(events):
             name, minutes = names[chosen["acuity"]], (e.vs - chosen["since"]) // 60_000_000
             seen[h, name] = seen.get((h, name), 0) + 1
             wait[h, name] = wait.get((h, name), 0) + minutes
-            fields = {"patient": chosen["patient"], "room": e.room, "waited_minutes": minutes,
-                      "acuity": name}  # fmt: skip
+            fields = {
+                "patient": chosen["patient"],
+                "room": e.room,
+                "waited_minutes": minutes,
+                "acuity": name,
+            }
             emits.append(("called", e.vs, fields))
         elif kind == "walk_out":
             stay = [w for w in waiting if w["patient"] != e.patient]
@@ -211,6 +227,9 @@ def loop(events):
             fields = {"hospital": h, "waiting": count, "over": not now}
             emits.append(("crowding", e.vs, fields))
     return emits, {
-        "queue": queue, "visits": visits, "seen_by_acuity": seen, "total_wait": wait,
+        "queue": queue,
+        "visits": visits,
+        "seen_by_acuity": seen,
+        "total_wait": wait,
         "crowded": crowded,
-    }  # fmt: skip
+    }

@@ -121,27 +121,37 @@ def logs():
     draw = random.Random(37)
     numbers = [f"{line}-{year}-{n}" for n, line in enumerate(("MV", "HO")) for year in (2022, 2023)]
     policies = [
-        {"number": number if n % 2 else f" {number} ", "holder": f"h{n}",
-         "limit_cents": draw.randrange(500_000, 900_000), "deductible": draw.choice((0, 20_000)),
-         "at": n}
+        {
+            "number": number if n % 2 else f" {number} ",
+            "holder": f"h{n}",
+            "limit_cents": draw.randrange(500_000, 900_000),
+            "deductible": draw.choice((0, 20_000)),
+            "at": n,
+        }
         for n, number in enumerate(numbers * 2)
-    ]  # fmt: skip
+    ]
     notes = [None, "hail damage", "URGENT please pay cash", "total loss after crash", "flooding"]
     path, done = ("file", "assess", "approve", "pay"), {}
     steps = []
     for t in range(10, 430):
         claim = draw.randrange(t // 6, t // 6 + 8)
         number = numbers[claim % 4] if draw.random() < 0.97 else draw.choice(("X-1", None))
-        action = draw.choice(("file", "assess", "approve", "pay", "pay", "deny", "appeal",
-                              "withdraw"))  # fmt: skip
+        action = draw.choice(
+            ("file", "assess", "approve", "pay", "pay", "deny", "appeal", "withdraw")
+        )
         if draw.random() < 0.7:
             action = path[min(done.get(claim, 0), 3)]
             done[claim] = done.get(claim, 0) + 1
         steps.append(
-            {"claim": f"c{claim}", "policy": number, "action": action,
-             "cents": draw.choice((None, 5_000, 90_000, 250_000)), "note": draw.choice(notes),
-             "at": t * 14_400}
-        )  # fmt: skip
+            {
+                "claim": f"c{claim}",
+                "policy": number,
+                "action": action,
+                "cents": draw.choice((None, 5_000, 90_000, 250_000)),
+                "note": draw.choice(notes),
+                "at": t * 14_400,
+            }
+        )
     return {"policy": policies, "step": steps}
 
 
@@ -149,11 +159,15 @@ def loop(events):
     graph = {
         "none": {"file": "filed"},
         "filed": {"assess": "assessed", "deny": "denied", "withdraw": "withdrawn"},
-        "assessed": {"assess": "assessed", "approve": "approved", "deny": "denied",
-                     "withdraw": "withdrawn"},
+        "assessed": {
+            "assess": "assessed",
+            "approve": "approved",
+            "deny": "denied",
+            "withdraw": "withdrawn",
+        },
         "approved": {"pay": "paid"},
         "denied": {"appeal": "filed"},
-    }  # fmt: skip
+    }
     emits, left, own_share, status, worth, filed = [], {}, {}, {}, {}, {}
     for name, e in events:
         if name == "policy":
@@ -190,5 +204,8 @@ def loop(events):
             fields = {"claim": e.claim, "policy": e.policy, "cents": cents}
             emits.append(("paid", e.vs, fields | {"is_capped": cents < wanted}))
     return emits, {
-        "remaining": left, "deductible": own_share, "status": status, "assessed": worth,
-    }  # fmt: skip
+        "remaining": left,
+        "deductible": own_share,
+        "status": status,
+        "assessed": worth,
+    }

@@ -107,5 +107,8 @@ def loop(events):
                 stock[item["sku"]] = stock.get(item["sku"], 0) + item["quantity"]
             contents[e.order_id] = []
     return emits, {
-        "stock": stock, "ordered": ordered, "contents": contents, "spent_orders": nth,
-    }  # fmt: skip
+        "stock": stock,
+        "ordered": ordered,
+        "contents": contents,
+        "spent_orders": nth,
+    }

@@ -21,8 +21,14 @@ champion = app.state("champion", default="nobody")
 def record(e):
     top = best.get(e.game)
     if not top or e.points > top[0]:
-        app.emit("record", game=e.game, player=e.player, points=e.points,
-                 before=top[0] if top else None, of=champion.get(e.game))  # fmt: skip
+        app.emit(
+            "record",
+            game=e.game,
+            player=e.player,
+            points=e.points,
+            before=top[0] if top else None,
+            of=champion.get(e.game),
+        )
         champion.set(e.game, e.player)
     elif len(top) < 10 or e.points > top[-1]:
         rank = 1 + sum(1 for p in top if p >= e.points)
@@ -54,10 +60,15 @@ def speed(e):
 def logs():
     draw = random.Random(11)
     rows = [
-        {"player": f"p{draw.randrange(9)}", "game": draw.choice(("chess", "go", "snake")),
-         "points": draw.randrange(1000), "seconds": draw.randrange(100, 9000) / 10, "at": t}
+        {
+            "player": f"p{draw.randrange(9)}",
+            "game": draw.choice(("chess", "go", "snake")),
+            "points": draw.randrange(1000),
+            "seconds": draw.randrange(100, 9000) / 10,
+            "at": t,
+        }
         for t in range(0, 3000, 8)
-    ]  # fmt: skip
+    ]
     return {"result": rows}
 
 
@@ -68,9 +79,12 @@ def loop(events):
         top = best.setdefault(e.game, [])
         if not top or e.points > top[0]:
             fields = {
-                "game": e.game, "player": e.player, "points": e.points,
-                "before": top[0] if top else None, "of": champion.get(e.game, "nobody"),
-            }  # fmt: skip
+                "game": e.game,
+                "player": e.player,
+                "points": e.points,
+                "before": top[0] if top else None,
+                "of": champion.get(e.game, "nobody"),
+            }
             emits.append(("record", e.vs, fields))
             champion[e.game] = e.player
         elif len(top) < 10 or e.points > top[-1]:
@@ -90,6 +104,10 @@ def loop(events):
             fields = {"game": e.game, "player": e.player, "seconds": e.seconds}
             emits.append(("fastest", e.vs, fields))
     return emits, {
-        "best": best, "personal": personal, "played": played, "points": points,
-        "fastest": fastest, "champion": champion,
-    }  # fmt: skip
+        "best": best,
+        "personal": personal,
+        "played": played,
+        "points": points,
+        "fastest": fastest,
+        "champion": champion,
+    }

@@ -91,9 +91,17 @@ def logs():
                 positions[car] = 2500
             positions[car] += speed * 10
             rows.append(
-                {"car": car, "speed": speed, "xway": 0, "lane": draw.choice((1, 2, 2, 3, 4)),
-                 "dir": 0, "seg": positions[car] // 1000, "pos": positions[car], "t": t + car % 30}
-            )  # fmt: skip
+                {
+                    "car": car,
+                    "speed": speed,
+                    "xway": 0,
+                    "lane": draw.choice((1, 2, 2, 3, 4)),
+                    "dir": 0,
+                    "seg": positions[car] // 1000,
+                    "pos": positions[car],
+                    "t": t + car % 30,
+                }
+            )
     return {"report": sorted(rows, key=lambda row: row["t"])}
 
 
@@ -134,5 +142,8 @@ def loop(events):
             fields = {"car": e.car, "toll": toll, "speed": round(average)}
             emits.append(("toll_notice", e.vs, fields))
     return emits, {
-        "last_pos": last_pos, "same_pos": same_pos, "segment_of": segment_of, "balance": balance,
-    }  # fmt: skip
+        "last_pos": last_pos,
+        "same_pos": same_pos,
+        "segment_of": segment_of,
+        "balance": balance,
+    }

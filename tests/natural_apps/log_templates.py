@@ -30,8 +30,12 @@ def template(text: str) -> str:
 
 @app.on(deploy)
 def deployed(e):
-    app.emit("before_deploy", service=e.service, version=version.get(e.service),
-             kinds=new_since.get(e.service))  # fmt: skip
+    app.emit(
+        "before_deploy",
+        service=e.service,
+        version=version.get(e.service),
+        kinds=new_since.get(e.service),
+    )
     version.set(e.service, e.version)
     new_since.set(e.service, 0)
 
@@ -117,9 +121,11 @@ def loop(events):
             continue
         kind = e.text
         for pattern, mark in (
-            ("deadbeef-[0-9a-f]*", "<id>"), (r"10\.0\.0\.\d", "<ip>"), ("'.*'", "<text>"),
+            ("deadbeef-[0-9a-f]*", "<id>"),
+            (r"10\.0\.0\.\d", "<ip>"),
+            ("'.*'", "<text>"),
             (r"(?<=[ ])\d+(?= )", "<n>"),
-        ):  # fmt: skip
+        ):
             kind = re.sub(pattern, mark, kind)
         seen[s, kind] = seen.get((s, kind), 0) + 1
         if seen[s, kind] == 1:

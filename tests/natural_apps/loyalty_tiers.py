@@ -84,19 +84,27 @@ DAY = 86_400_000_000
 def logs():
     draw = random.Random(38)
     purchases = [
-        {"id": t, "member": draw.randrange(12), "cents": draw.choice((-500, 900, 4_550, 30_000)),
-         "category": draw.choice(("travel", "dining", "books", None)), "at": t * 3 * DAY}
+        {
+            "id": t,
+            "member": draw.randrange(12),
+            "cents": draw.choice((-500, 900, 4_550, 30_000)),
+            "category": draw.choice(("travel", "dining", "books", None)),
+            "at": t * 3 * DAY,
+        }
         for t in range(400)
-    ]  # fmt: skip
+    ]
     refunds = [
         {"member": draw.randrange(12), "cents": draw.choice((900, 4_550, 30_000)), "at": t * DAY}
         for t in range(5, 1200, 31)
     ]
     redeems = [
-        {"member": draw.randrange(14), "reward": draw.choice(("mug", "voucher", "flight", "yacht")),
-         "at": t * DAY}
+        {
+            "member": draw.randrange(14),
+            "reward": draw.choice(("mug", "voucher", "flight", "yacht")),
+            "at": t * DAY,
+        }
         for t in range(2, 1200, 13)
-    ]  # fmt: skip
+    ]
     return {"purchase": purchases, "refund": refunds, "redeem": redeems}
 
 

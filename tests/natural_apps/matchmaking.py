@@ -89,8 +89,12 @@ def logs():
     ]
 
     def some(t):
-        return {"player": draw.choice(players), "mode": draw.choice(("solo", "duo")),
-                "region": draw.choice(("eu", "us")), "at": t}  # fmt: skip
+        return {
+            "player": draw.choice(players),
+            "mode": draw.choice(("solo", "duo")),
+            "region": draw.choice(("eu", "us")),
+            "at": t,
+        }
 
     joins = [some(t) for t in range(0, 900, 3)]
     leaves = [some(t) for t in range(100, 900, 6)]

@@ -96,19 +96,27 @@ def logs():
     tracks = [f"track-{n}" for n in range(6)]
     payees = ["ann", "bob", "cleo", "label"]
     contracts = [
-        {"track": draw.choice(tracks),
-         "shares": [{"payee": p, "percent": draw.choice((10, 25, 33, 50))}
-                    for p in draw.sample(payees, draw.randint(1, 3))],
-         "at": t * MINUTE}
+        {
+            "track": draw.choice(tracks),
+            "shares": [
+                {"payee": p, "percent": draw.choice((10, 25, 33, 50))}
+                for p in draw.sample(payees, draw.randint(1, 3))
+            ],
+            "at": t * MINUTE,
+        }
         for t in range(0, 1200, 30)
-    ]  # fmt: skip
+    ]
     streams = [
-        {"track": draw.choice(tracks), "listener": draw.choice((1, 2, 3, 66, 66, 66, 66, 66)),
-         "seconds": draw.choice((12, 29, 30, 180, 240)),
-         "plan": draw.choice(("premium", "family", "free", "trial")),
-         "country": draw.choice(("CH", "IN", "DE", None)), "at": t * MINUTE}
+        {
+            "track": draw.choice(tracks),
+            "listener": draw.choice((1, 2, 3, 66, 66, 66, 66, 66)),
+            "seconds": draw.choice((12, 29, 30, 180, 240)),
+            "plan": draw.choice(("premium", "family", "free", "trial")),
+            "country": draw.choice(("CH", "IN", "DE", None)),
+            "at": t * MINUTE,
+        }
         for t in range(0, 1200, 2)
-    ]  # fmt: skip
+    ]
     payouts = [{"payee": draw.choice(payees), "at": t * MINUTE} for t in range(100, 1200, 45)]
     return {"contract": contracts, "stream": streams, "payout": payouts}
 

@@ -108,9 +108,12 @@ def by_weir(
 
     partitions = memory_partitions(prepared.program, app.logs)
     LocalRun(
-        prepared.program, partitions, [kept(batches) for batches in came],
-        cut=cut, parallelism=parallelism,
-    ).run()  # fmt: skip
+        prepared.program,
+        partitions,
+        [kept(batches) for batches in came],
+        cut=cut,
+        parallelism=parallelism,
+    ).run()
     rows = [
         [row for batch in batches for row in batch_rows(batch, output_schema(output))]
         for output, batches in zip(prepared.program.outputs, came, strict=True)

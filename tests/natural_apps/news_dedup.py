@@ -103,8 +103,15 @@ def logs():
         for _ in range(draw.choice((0, 1, 2, 9))):
             words[draw.randrange(40)] = draw.choice(vocabulary)
         title = f"{words[0]} and {words[1]}" if draw.random() < 0.1 else f"The {number} News!"
-        rows.append({"id": number, "source": draw.choice(("wire", "blog")), "title": title,
-                     "body": " ".join(words), "published": number * 2_000})  # fmt: skip
+        rows.append(
+            {
+                "id": number,
+                "source": draw.choice(("wire", "blog")),
+                "title": title,
+                "body": " ".join(words),
+                "published": number * 2_000,
+            }
+        )
     return {"article": rows}
 
 

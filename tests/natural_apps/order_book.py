@@ -81,10 +81,16 @@ def take_out(e):
 def logs():
     draw = random.Random(19)
     orders = [
-        {"id": t, "symbol": draw.choice(("ACME", "GLOB")), "side": draw.choice(("buy", "sell")),
-         "price": draw.randint(95, 105), "quantity": draw.randint(1, 50), "at": t}
+        {
+            "id": t,
+            "symbol": draw.choice(("ACME", "GLOB")),
+            "side": draw.choice(("buy", "sell")),
+            "price": draw.randint(95, 105),
+            "quantity": draw.randint(1, 50),
+            "at": t,
+        }
         for t in range(360)
-    ]  # fmt: skip
+    ]
     cancels = [
         {"id": (o := draw.choice(orders[:t]))["id"], "symbol": o["symbol"], "at": t}
         for t in range(40, 360, 4)

@@ -104,11 +104,15 @@ def logs():
 def loop(events):
     emits, status, accepted, attempts, depot, held = [], {}, {}, {}, {}, {}
     moves = {
-        ("new", "accept"): "accepted", ("accepted", "arrive"): "moving",
-        ("accepted", "depart"): "moving", ("moving", "arrive"): "moving",
-        ("moving", "depart"): "moving", ("moving", "load"): "out for delivery",
-        ("out for delivery", "deliver"): "delivered", ("out for delivery", "fail"): "moving",
-    }  # fmt: skip
+        ("new", "accept"): "accepted",
+        ("accepted", "arrive"): "moving",
+        ("accepted", "depart"): "moving",
+        ("moving", "arrive"): "moving",
+        ("moving", "depart"): "moving",
+        ("moving", "load"): "out for delivery",
+        ("out for delivery", "deliver"): "delivered",
+        ("out for delivery", "fail"): "moving",
+    }
     for _, e in events:
         p, now = e.parcel, status.get(e.parcel, "new")
         then = moves.get((now, e.kind))
@@ -140,6 +144,9 @@ def loop(events):
             held[before] -= 1
             depot[p] = ""
     return emits, {
-        "status": status, "accepted_at": accepted, "attempts": attempts, "last_depot": depot,
+        "status": status,
+        "accepted_at": accepted,
+        "attempts": attempts,
+        "last_depot": depot,
         "in_depot": held,
-    }  # fmt: skip
+    }

@@ -121,16 +121,23 @@ def logs():
     plates = [f"ZH-AB {n}" for n in range(100, 140)] + ["m·xy 77e", "??", "b-c 12345", "GE XX 9"]
     kinds = ["car", "car", "motorbike", "van", "hovercraft", "scooter"]
     entries = [
-        {"garage": draw.choice(("central", "central", "station")), "plate": draw.choice(plates),
-         "kind": draw.choice(kinds), "at": t}
+        {
+            "garage": draw.choice(("central", "central", "station")),
+            "plate": draw.choice(plates),
+            "kind": draw.choice(kinds),
+            "at": t,
+        }
         for t in sorted(draw.randrange(0, 200_000) for _ in range(250))
-    ]  # fmt: skip
+    ]
     exits = [
-        {"garage": draw.choice(("central", "central", "station")),
-         "plate": draw.choice(plates).replace(" ", "").lower(),
-         "paid_cents": draw.choice((None, 0, 500, 2000)), "at": t}
+        {
+            "garage": draw.choice(("central", "central", "station")),
+            "plate": draw.choice(plates).replace(" ", "").lower(),
+            "paid_cents": draw.choice((None, 0, 500, 2000)),
+            "at": t,
+        }
         for t in sorted(draw.randrange(0, 200_000) for _ in range(200))
-    ]  # fmt: skip
+    ]
     return {"entry": entries, "exit": exits}
 
 
@@ -177,5 +184,9 @@ def loop(events):
         fields = {"garage": g, "plate": plate, "minutes": minutes, "due": due, "change": paid - due}
         emits.append(("settled", e.vs, fields))
     return emits, {
-        "entered": entered, "vehicle": kinds, "occupancy": cars, "revenue": revenue, "peak": peak,
-    }  # fmt: skip
+        "entered": entered,
+        "vehicle": kinds,
+        "occupancy": cars,
+        "revenue": revenue,
+        "peak": peak,
+    }

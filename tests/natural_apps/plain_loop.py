@@ -11,8 +11,15 @@ from typing import Any
 
 from replay_oracle.loop import App, Event, EventKind, Loop, Row, State
 
-UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000,
-         "d": 86_400_000_000, "tick": 1}  # fmt: skip
+UNITS = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "tick": 1,
+}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -73,10 +73,14 @@ def logs():
         for t in range(0, 400, 8)
     ]
     votes = [
-        {"proposal": t // 40, "member": draw.choice(members), "at": t,
-         "choice": draw.choice(("yes", "yes", "no", "no", "abstain", "maybe"))}
+        {
+            "proposal": t // 40,
+            "member": draw.choice(members),
+            "at": t,
+            "choice": draw.choice(("yes", "yes", "no", "no", "abstain", "maybe")),
+        }
         for t in range(60, 400)
-    ]  # fmt: skip
+    ]
     return {"stake": stakes, "vote": votes}
 
 
@@ -103,6 +107,9 @@ def loop(events):
                 fields = {"proposal": p, "verdict": decided[p], **counts}
                 emits.append(("decided", e.vs, fields))
     return emits, {
-        "tokens": tokens, "total": {"all": sum(tokens.values())}, "voted": voted, "tally": tally,
+        "tokens": tokens,
+        "total": {"all": sum(tokens.values())},
+        "voted": voted,
+        "tally": tally,
         "decided": decided,
-    }  # fmt: skip
+    }

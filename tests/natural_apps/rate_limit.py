@@ -61,10 +61,14 @@ def logs():
         for t in range(0, 60_000, 9000)
     ]
     requests = [
-        {"id": t, "client": draw.choice(clients), "at": t,
-         "path": draw.choice(("/", "/search", "/export", "/item"))}
+        {
+            "id": t,
+            "client": draw.choice(clients),
+            "at": t,
+            "path": draw.choice(("/", "/search", "/export", "/item")),
+        }
         for t in range(0, 60_000, 130)
-    ]  # fmt: skip
+    ]
     return {"plan_change": changes, "request": requests}
 
 

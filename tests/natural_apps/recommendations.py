@@ -48,10 +48,14 @@ def logs():
     draw = random.Random(12)
     products = ["tea", "milk", "bread", "jam", "eggs", "rice", "soap"]
     baskets = [
-        {"id": t, "user": f"u{draw.randrange(8)}", "at": t,
-         "products": [draw.choice(products) for _ in range(draw.randint(1, 4))]}
+        {
+            "id": t,
+            "user": f"u{draw.randrange(8)}",
+            "at": t,
+            "products": [draw.choice(products) for _ in range(draw.randint(1, 4))],
+        }
         for t in range(0, 400, 4)
-    ]  # fmt: skip
+    ]
     looks = [
         {"user": f"u{draw.randrange(12)}", "product": draw.choice(products), "at": t}
         for t in range(10, 400, 3)

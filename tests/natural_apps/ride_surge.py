@@ -6,10 +6,15 @@ import random
 import weir
 
 app = weir.App("ride_surge")
-driver = app.events("driver", "driver BIGINT, lat DOUBLE, lon DOUBLE, free BOOLEAN, at BIGINT",
-                    vs="at", unit="s")  # fmt: skip
-request = app.events("request", "id BIGINT, rider BIGINT, lat DOUBLE, lon DOUBLE, km DOUBLE, "
-                     "at BIGINT", vs="at", unit="s")  # fmt: skip
+driver = app.events(
+    "driver", "driver BIGINT, lat DOUBLE, lon DOUBLE, free BOOLEAN, at BIGINT", vs="at", unit="s"
+)
+request = app.events(
+    "request",
+    "id BIGINT, rider BIGINT, lat DOUBLE, lon DOUBLE, km DOUBLE, at BIGINT",
+    vs="at",
+    unit="s",
+)
 
 zone_of = app.state("zone_of", default="")
 free_in = app.state("free_in", default=0)
@@ -76,10 +81,15 @@ def logs():
         for t in range(0, 900, 5)
     ]
     requests = [
-        {"id": t, "rider": draw.randrange(8), **place(), "km": draw.randrange(10, 200) / 10,
-         "at": t}
+        {
+            "id": t,
+            "rider": draw.randrange(8),
+            **place(),
+            "km": draw.randrange(10, 200) / 10,
+            "at": t,
+        }
         for t in range(0, 900, 3)
-    ]  # fmt: skip
+    ]
     return {"driver": drivers, "request": requests}
 
 

@@ -106,8 +106,19 @@ def story(e):
 
 def logs():
     draw = random.Random(43)
-    kinds = ["three:made", "three:miss", "layup:made", "jumper:miss", "jumper:made", "rebound",
-             "rebound", "foul", "free_throw:made", "free_throw:miss", "turnover"]  # fmt: skip
+    kinds = [
+        "three:made",
+        "three:miss",
+        "layup:made",
+        "jumper:miss",
+        "jumper:made",
+        "rebound",
+        "rebound",
+        "foul",
+        "free_throw:made",
+        "free_throw:miss",
+        "turnover",
+    ]
     swaps, plays = [], []
     for t in range(0, 3600, 4):
         game = t // 4 % 2
@@ -118,11 +129,28 @@ def logs():
             coming = f"{team}-9"
         if t < 60 or t % 50 < 5:
             going = draw.choice((going, going, ""))
-            swaps.append({"game": game, "team": team, "coming": coming, "going": going,
-                          "clock": 3600 - t, "at": t})  # fmt: skip
+            swaps.append(
+                {
+                    "game": game,
+                    "team": team,
+                    "coming": coming,
+                    "going": going,
+                    "clock": 3600 - t,
+                    "at": t,
+                }
+            )
         else:
-            plays.append({"game": game, "team": team, "opponent": other, "player": coming,
-                          "kind": draw.choice(kinds), "clock": 3600 - t, "at": t})  # fmt: skip
+            plays.append(
+                {
+                    "game": game,
+                    "team": team,
+                    "opponent": other,
+                    "player": coming,
+                    "kind": draw.choice(kinds),
+                    "clock": 3600 - t,
+                    "at": t,
+                }
+            )
     return {"substitution": swaps, "play": plays}
 
 
@@ -168,6 +196,11 @@ def loop(events):
                 leader[g] = e.team
                 emits.append(("lead", e.vs, {"game": g, "team": e.team, "score": f"{a}:{b}"}))
     return emits, {
-        "score": score, "lineup": court, "plus_minus": plus, "run": run, "leader": leader,
-        "fouls": fouls, "box": box,
-    }  # fmt: skip
+        "score": score,
+        "lineup": court,
+        "plus_minus": plus,
+        "run": run,
+        "leader": leader,
+        "fouls": fouls,
+        "box": box,
+    }

@@ -148,11 +148,16 @@ def logs():
     for number in range(160):
         at = start + number * 170 * MINUTE + draw.randrange(60) * 1_000_000
         opens.append(
-            {"ticket": number, "customer": f"c{draw.randrange(7)}",
-             "priority": draw.choice(("high", "Normal", "urgent", None, "whatever")),
-             "subject": draw.choice(("Printer jams", "Site is DOWN", "invoice", "how to log in?")),
-             "at": at}
-        )  # fmt: skip
+            {
+                "ticket": number,
+                "customer": f"c{draw.randrange(7)}",
+                "priority": draw.choice(("high", "Normal", "urgent", None, "whatever")),
+                "subject": draw.choice(
+                    ("Printer jams", "Site is DOWN", "invoice", "how to log in?")
+                ),
+                "at": at,
+            }
+        )
         for _ in range(draw.randrange(3)):
             at += draw.choice((20, 300, 900, 3_000)) * MINUTE
             is_agent = draw.random() < 0.7
@@ -176,8 +181,13 @@ def loop(events):
             elif priority not in limits:
                 priority = "normal"
             c = e.customer
-            tickets[e.ticket] = {"customer": c, "priority": priority, "opened": e.vs,
-                                 "answered": False, "touches": 0}  # fmt: skip
+            tickets[e.ticket] = {
+                "customer": c,
+                "priority": priority,
+                "opened": e.vs,
+                "answered": False,
+                "touches": 0,
+            }
             count[c] = count.get(c, 0) + 1
             if count[c] >= 5:
                 emits.append(("unhappy", e.vs, {"customer": c, "tickets": count[c]}))

@@ -87,10 +87,15 @@ def logs():
         for t in range(0, 250_000, 5_000)
     ]
     listings = [
-        {"ticket": f"t{draw.randrange(25)}", "seller": draw.choice(users), "face_cents": 5_000,
-         "ask_cents": draw.choice((3_000, 5_000, 6_000, 6_001)), "at": t}
+        {
+            "ticket": f"t{draw.randrange(25)}",
+            "seller": draw.choice(users),
+            "face_cents": 5_000,
+            "ask_cents": draw.choice((3_000, 5_000, 6_000, 6_001)),
+            "at": t,
+        }
         for t in range(10, 250_000, 900)
-    ]  # fmt: skip
+    ]
     buys = [
         {"ticket": f"t{draw.randrange(25)}", "buyer": draw.choice(users), "at": t}
         for t in range(20, 250_000, 1_000)

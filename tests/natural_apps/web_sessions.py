@@ -62,10 +62,14 @@ def logs():
     paths = ["/", "/pricing/", "/blog/post?utm_source=Newsletter&x=1", "/docs", "/cart?id=7"]
     referrers = [None, "https://www.google.com/search?q=weir", "https://news.example/a", ""]
     rows = [
-        {"visitor": f"v{draw.randrange(20)}", "url": "https://shop.example" + draw.choice(paths),
-         "referrer": draw.choice(referrers), "at": t * 60}
+        {
+            "visitor": f"v{draw.randrange(20)}",
+            "url": "https://shop.example" + draw.choice(paths),
+            "referrer": draw.choice(referrers),
+            "at": t * 60,
+        }
         for t in sorted(draw.randrange(0, 900) for _ in range(400))
-    ]  # fmt: skip
+    ]
     return {"page": rows}
 
 
@@ -93,6 +97,10 @@ def loop(events):
         sources[source, path] = sources.get((source, path), 0) + 1
         emits.append(("landing", e.vs, {"visitor": v, "path": path, "source": source}))
     return emits, {
-        "last_seen": last, "session_start": start, "pages": pages, "sessions": sessions,
-        "landings": landings, "by_source": sources,
-    }  # fmt: skip
+        "last_seen": last,
+        "session_start": start,
+        "pages": pages,
+        "sessions": sessions,
+        "landings": landings,
+        "by_source": sources,
+    }

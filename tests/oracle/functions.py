@@ -1,6 +1,6 @@
 """Functions of non-null values, and conversions between types.
 
-The names are those of `weir.plan.binding.functions`; calendar functions and hashes have tests of
+The names are those of `weir.plan.functions`; calendar functions and hashes have tests of
 their own and are not here.
 """
 
@@ -90,8 +90,14 @@ def _rounded(value, digits: int = 0) -> object:
 
 
 def _like(text: str, pattern: str) -> bool:
-    parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
-    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+    regex = ""
+    characters = iter(pattern)
+    for c in characters:
+        if c == "\\":
+            regex += re.escape(next(characters))
+        else:
+            regex += ".*" if c == "%" else "." if c == "_" else re.escape(c)
+    return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str:

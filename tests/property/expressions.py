@@ -22,7 +22,7 @@ _OTHER = {"BIGINT": ("{0} / 2", "DOUBLE"), "STRING": ("LENGTH({0})", "BIGINT")}
 _TESTS = {
     "BIGINT": ("{0} > 2", "{0} IN (1, 4)", "{0} BETWEEN 1 AND 4", "{0} <> 4", "NOT {0} = 1"),
     "DOUBLE": ("{0} > 0.5", "{0} <= 1.0", "{0} = 0.0", "{0} <> {0}"),
-    "STRING": ("{0} = 'a'", "{0} < 'b'", "{0} LIKE 'a%'", "{0} IN ('a', 'é')"),
+    "STRING": ("{0} = 'a'", "{0} < 'b'", "{0} LIKE 'a%'", "{0} LIKE '\\a%'", "{0} IN ('a', 'é')"),
     "BOOLEAN": ("{0}", "NOT {0}", "{0} = TRUE"),
     "LIST(BIGINT)": (
         "{0} = [1]",

@@ -20,7 +20,7 @@ from weir.ingress.memory_partitions import MemoryPartition
 from weir.local.runner import LocalRun
 from weir.plan.horizon import Horizon, horizons
 from weir.plan.program import Program
-from weir.reliable.replay import ReplayVertex, needs_of
+from weir.reliable.rebuildable_vertex import RebuildableVertex, needs_of
 from weir.reliable.vertex import Snapshot, Vertex
 from weir.runtime.source_vertex import SourceVertex
 from weir.runtime.topology import VertexId, VertexSpec
@@ -32,7 +32,7 @@ Items = Sequence[Mapping[str, object]]
 
 
 class ReplayRun(LocalRun):
-    """A local run with a `ReplayVertex` wherever the plan allows it."""
+    """A local run with a `RebuildableVertex` wherever the plan allows it."""
 
     known: tuple[Horizon, ...] = ()
 
@@ -67,9 +67,14 @@ def _run(
         for s in program.sources
     }
     return kind(
-        program, partitions, [lambda _, rows: None], cut=cut, parallelism=parallelism, check=True,
+        program,
+        partitions,
+        [lambda _, rows: None],
+        cut=cut,
+        parallelism=parallelism,
+        check=True,
         keep=True,
-    )  # fmt: skip
+    )
 
 
 def undisturbed(
@@ -103,13 +108,13 @@ def replayed(
     return outcome
 
 
-def _replayable(run: LocalRun) -> list[ReplayVertex]:
-    return [vertex for vertex in run.vertices.values() if isinstance(vertex, ReplayVertex)]
+def _replayable(run: LocalRun) -> list[RebuildableVertex]:
+    return [vertex for vertex in run.vertices.values() if isinstance(vertex, RebuildableVertex)]
 
 
 def _rebuild(run: LocalRun, name: VertexId, mark: Snapshot | None, outcome: Outcome) -> None:
     fresh = run.make(run.topology.vertices[name])
-    assert isinstance(fresh, ReplayVertex)
+    assert isinstance(fresh, RebuildableVertex)
     if mark is not None:
         fresh.load(mark)
         outcome.repeated += sum(mark.inputs) - sum(needs_of(mark))
@@ -133,9 +138,16 @@ def _some(chance: Random, *texts: str) -> str:
 
 def _aggregates(chance: Random) -> str:
     return _some(
-        chance, "SUM(v)", "COUNT(*)", "FIRST(v)", "LAST(v)", "MAX(v)", "COUNT(DISTINCT v)",
-        "QUANTILE_DISC(v, 0.5)", "SUM(v) FILTER (WHERE v > 1)",
-    )  # fmt: skip
+        chance,
+        "SUM(v)",
+        "COUNT(*)",
+        "FIRST(v)",
+        "LAST(v)",
+        "MAX(v)",
+        "COUNT(DISTINCT v)",
+        "QUANTILE_DISC(v, 0.5)",
+        "SUM(v) FILTER (WHERE v > 1)",
+    )
 
 
 def _hopping(chance: Random, a: str, b: str) -> str:
@@ -185,10 +197,18 @@ def _chop(chance: Random, a: str, b: str) -> str:
 def _lifetime(chance: Random, a: str, b: str) -> str:
     d, size, hop = chance.randint(1, 9), chance.randint(1, 8), chance.randint(1, 6)
     change = _some(
-        chance, f"DURATION({d})", f"SHIFT({d - 5})", f"EXTEND({d - 4})", "POINT", "POINT_AT_END",
-        "POINT_AT_END", f"HOP_LIFETIME({size}, {hop})", f"QUANTIZE({size}, {hop}, 1)",
-        f"LIFETIME(vs - {d}, vs + {size})", f"LIFETIME(vs + {hop}, ve + {d})",
-    )  # fmt: skip
+        chance,
+        f"DURATION({d})",
+        f"SHIFT({d - 5})",
+        f"EXTEND({d - 4})",
+        "POINT",
+        "POINT_AT_END",
+        "POINT_AT_END",
+        f"HOP_LIFETIME({size}, {hop})",
+        f"QUANTIZE({size}, {hop}, 1)",
+        f"LIFETIME(vs - {d}, vs + {size})",
+        f"LIFETIME(vs + {hop}, ve + {d})",
+    )
     return f"SELECT * FROM {a} WITH {change}"
 
 

@@ -42,12 +42,30 @@ class Sources:
         a, b = self.int(depth - 1), self.int(depth - 1)
         f, t, c = self.float(depth - 1), self.text(depth - 1), self.bool(depth - 1)
         return self.one(
-            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} // {b})", f"({a} % {b})",
-            f"-{a}", f"abs({a})", f"({a} & {b})", f"({a} if {c} else {b})", f"({a} or {b})",
-            f"({a} and {b})", f"max({a}, {b})", f"min({a}, {b})", f"int({f})", f"round({f})",
-            f"len({t})", f"({c} + {a})", f"{t}.count('a')", f"{t}.find('a')", f"int({c})",
-            f"({a} // {b} if {b} else 0)", f"~{a}", f"({a} ** 2)",
-        )  # fmt: skip
+            f"({a} + {b})",
+            f"({a} - {b})",
+            f"({a} * {b})",
+            f"({a} // {b})",
+            f"({a} % {b})",
+            f"-{a}",
+            f"abs({a})",
+            f"({a} & {b})",
+            f"({a} if {c} else {b})",
+            f"({a} or {b})",
+            f"({a} and {b})",
+            f"max({a}, {b})",
+            f"min({a}, {b})",
+            f"int({f})",
+            f"round({f})",
+            f"len({t})",
+            f"({c} + {a})",
+            f"{t}.count('a')",
+            f"{t}.find('a')",
+            f"int({c})",
+            f"({a} // {b} if {b} else 0)",
+            f"~{a}",
+            f"({a} ** 2)",
+        )
 
     def float(self, depth: int) -> str:
         if depth <= 0:
@@ -55,11 +73,26 @@ class Sources:
         a, b = self.float(depth - 1), self.float(depth - 1)
         i, c = self.int(depth - 1), self.bool(depth - 1)
         return self.one(
-            f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"({a} / {b})", f"({a} // {b})",
-            f"({a} % {b})", f"({a} + {i})", f"({i} * {a})", f"({i} / {i})", f"-{a}", f"abs({a})",
-            f"({a} if {c} else {b})", f"({a} or {b})", f"max({a}, {b})", f"min({a}, {b})",
-            f"round({a}, 2)", f"float({i})", f"({a} / {b} if {b} else 0.0)", f"({i} / 3)",
-        )  # fmt: skip
+            f"({a} + {b})",
+            f"({a} - {b})",
+            f"({a} * {b})",
+            f"({a} / {b})",
+            f"({a} // {b})",
+            f"({a} % {b})",
+            f"({a} + {i})",
+            f"({i} * {a})",
+            f"({i} / {i})",
+            f"-{a}",
+            f"abs({a})",
+            f"({a} if {c} else {b})",
+            f"({a} or {b})",
+            f"max({a}, {b})",
+            f"min({a}, {b})",
+            f"round({a}, 2)",
+            f"float({i})",
+            f"({a} / {b} if {b} else 0.0)",
+            f"({i} / 3)",
+        )
 
     def text(self, depth: int) -> str:
         if depth <= 0:
@@ -68,13 +101,25 @@ class Sources:
         i, c = self.int(depth - 1), self.bool(depth - 1)
         parts = "i", "a + 1", "s", "p", "x"  # a part of an f-string has no quotes before 3.12
         return self.one(
-            f"({a} + {b})", f"{a}.lower()", f"{a}.upper()", f"{a}.strip()", f"{a}.strip('a ')",
-            f"{a}[1:]", f"{a}[:2]", f"{a}[-2:]", f"{a}.replace('a', 'bb')", f"{a}.rstrip()",
+            f"({a} + {b})",
+            f"{a}.lower()",
+            f"{a}.upper()",
+            f"{a}.strip()",
+            f"{a}.strip('a ')",
+            f"{a}[1:]",
+            f"{a}[:2]",
+            f"{a}[-2:]",
+            f"{a}.replace('a', 'bb')",
+            f"{a}.rstrip()",
             f"({a} if {c} else {b})",
-            f"({a} or {b})", f"str({i})", f"max({a}, {b})", f"{a}[1:-1]",
+            f"({a} or {b})",
+            f"str({i})",
+            f"max({a}, {b})",
+            f"{a}[1:-1]",
             f"f'{{{self.one(*parts)}}}:{{{self.one(*parts)}}}'",
-            f"{a}.split(',')[0]", f"str({c})",
-        )  # fmt: skip
+            f"{a}.split(',')[0]",
+            f"str({c})",
+        )
 
     def bool(self, depth: int) -> str:
         if depth <= 0:
@@ -85,13 +130,26 @@ class Sources:
         t, u = self.text(depth - 1), self.text(depth - 1)
         sign = self.one("==", "!=", "<", "<=", ">", ">=")
         return self.one(
-            f"({i} {sign} {j})", f"({f} {sign} {g})", f"({i} {sign} {g})", f"({t} {sign} {u})",
-            f"({a} and {b})", f"({a} or {b})", f"(not {a})", f"({t} in {u})",
+            f"({i} {sign} {j})",
+            f"({f} {sign} {g})",
+            f"({i} {sign} {g})",
+            f"({t} {sign} {u})",
+            f"({a} and {b})",
+            f"({a} or {b})",
+            f"(not {a})",
+            f"({t} in {u})",
             f"({i} in (1, 2, {j}))",
-            f"({i} is None)", f"({a} {sign} {b})", f"{t}.startswith('a')", f"bool({i})",
-            f"({i} {sign} {j} {sign} {f})", f"({a} if {b} else {a})", f"bool({t})",
-            f"({i} != 0 and 10 / {i} > {f})", f"{t}.isalpha()", f"(EMAIL.search({t}) is None)",
-        )  # fmt: skip
+            f"({i} is None)",
+            f"({a} {sign} {b})",
+            f"{t}.startswith('a')",
+            f"bool({i})",
+            f"({i} {sign} {j} {sign} {f})",
+            f"({a} if {b} else {a})",
+            f"bool({t})",
+            f"({i} != 0 and 10 / {i} > {f})",
+            f"{t}.isalpha()",
+            f"(EMAIL.search({t}) is None)",
+        )
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -114,16 +172,51 @@ def test_most_random_expressions_are_columns() -> None:
 def random_pattern(chance: random.Random, depth: int) -> str:
     if depth <= 0:
         return chance.choice(
-            ["a", "b", "A", "@", ".", r"\.", r"\d", r"\w", r"\s", r"\W", r"\S", r"\D", "[ab]",
-             "[^a]", r"[\w.-]", "[a-c]", r"[^\s@]", r"\b", "^", "$", r"\Z", "\n", "1", "_", "[B-b]",
-             r"\n", "é", "[^é]"]
-        )  # fmt: skip
+            [
+                "a",
+                "b",
+                "A",
+                "@",
+                ".",
+                r"\.",
+                r"\d",
+                r"\w",
+                r"\s",
+                r"\W",
+                r"\S",
+                r"\D",
+                "[ab]",
+                "[^a]",
+                r"[\w.-]",
+                "[a-c]",
+                r"[^\s@]",
+                r"\b",
+                "^",
+                "$",
+                r"\Z",
+                "\n",
+                "1",
+                "_",
+                "[B-b]",
+                r"\n",
+                "é",
+                "[^é]",
+            ]
+        )
     inner = [random_pattern(chance, depth - 1) for _ in range(2)]
     return chance.choice(
-        [inner[0] + inner[1], f"({inner[0]}|{inner[1]})", f"(?:{inner[0]})+", f"(?:{inner[0]})*",
-         f"(?:{inner[0]})?", f"(?:{inner[0]}){{1,2}}", f"{inner[0]}+?{inner[1]}",
-         f"(?:{inner[0]})*?{inner[1]}", inner[0] + inner[1]]
-    )  # fmt: skip
+        [
+            inner[0] + inner[1],
+            f"({inner[0]}|{inner[1]})",
+            f"(?:{inner[0]})+",
+            f"(?:{inner[0]})*",
+            f"(?:{inner[0]})?",
+            f"(?:{inner[0]}){{1,2}}",
+            f"{inner[0]}+?{inner[1]}",
+            f"(?:{inner[0]})*?{inner[1]}",
+            inner[0] + inner[1],
+        ]
+    )
 
 
 def random_text(chance: random.Random) -> str:

@@ -20,10 +20,9 @@ from pathlib import Path
 import pytest
 
 from weir.errors import PlanError, ScriptError
-from weir.plan.explain import Format, explain
+from weir.plan.explain.explanation import Format, explain
 from weir.plan.program import Program
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
+from weir.runtime.program_plan import plan_program
 from weir.script import parse_program
 
 # Joins without an equality are right, and warned about.
@@ -185,10 +184,9 @@ def outcome(text: str, directory: Path) -> str:
         raise AssertionError(f"{type(error).__name__} from {text!r}") from error
     assert isinstance(program, Program)
     try:
-        rewritten = rewrite(program)
-        plan = cut_stages(rewritten, 3)
+        planned = plan_program(program, 3)
         for form in FORMS:
-            explain(rewritten, plan, form).encode()
+            explain(planned.program, planned.stages, form).encode()
     except PlanError as error:  # a strategy that one of its stages cannot have, say
         assert error.message and len(str(error)) < LONGEST_MESSAGE, text
         return "error"

@@ -24,7 +24,7 @@ from property.reading import Said, read_as, said_by, slow_csv, slow_json, slow_r
 from weir.errors import InputError
 from weir.files.csv import CsvFile
 from weir.files.jsonl import JsonLines
-from weir.files.record_frames import Block, Framer
+from weir.files.record_frames import Framer, TextChunk
 
 EXECUTIONS = int(os.environ.get("WEIR_FUZZ", "0"))
 LIMITS = (20, 60, 1 << 20)
@@ -108,23 +108,23 @@ def test_lines_that_come_in_pieces() -> None:
         data, limit = mutated(rng, corpus, pieces), rng.choice((0, 1, 5, 20, 1 << 20))
         position, first = rng.choice((0, 7)), rng.choice((1, 40))
         framer = Framer(limit, quoted=quoted, line=first, position=position)
-        blocks: list[Block] = []
+        text_chunks: list[TextChunk] = []
         at = 0
         while at < len(data):
             cut = at + rng.choice((1, 2, 3, 10, 100))
-            blocks += framer.feed(data[at:cut])
+            text_chunks += framer.feed(data[at:cut])
             at = cut
-        blocks += framer.end()
+        text_chunks += framer.end()
         slow = slow_records(data, quoted)
-        came = [one for block in blocks for one in came_of(block, limit)]
+        came = [one for text_chunk in text_chunks for one in came_of(text_chunk, limit)]
         kept = [(line + first - 1, shortened(text, limit)) for line, text in slow]
         assert came == [one for one in kept if one[1][1] or not one[1][0].isspace()], (seed, data)
-        assert not blocks or blocks[-1].stop == position + len(data)
-        assert all(len(b.data) <= limit + 103 for b in blocks if len(b) == 1)
+        assert not text_chunks or text_chunks[-1].stop == position + len(data)
+        assert all(len(b.data) <= limit + 103 for b in text_chunks if len(b) == 1)
 
 
-def came_of(block: Block, limit: int) -> Iterator[tuple[int, tuple[bytes, bool]]]:
-    numbers, texts, too_long = block.records(limit)
+def came_of(text_chunk: TextChunk, limit: int) -> Iterator[tuple[int, tuple[bytes, bool]]]:
+    numbers, texts, too_long = text_chunk.records(limit)
     for i, (number, text) in enumerate(zip(numbers, texts, strict=True)):
         yield number, (text, i in too_long)
 
@@ -140,8 +140,10 @@ def test_files_of_native_libraries(tmp_path: Path, kind: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "property.native_fuzz", kind, "0", str(count), str(tmp_path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
 
 

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from python_apps import list_reads
 from python_apps.grammar import DrawnState, Grammar, Scope, Uses
 from python_apps.kinds import ALWAYS, COLUMNS, DEFAULTS, EMITTED_KINDS, SQL, STATE_KINDS
 
@@ -41,9 +42,15 @@ def draw_app(seed: int) -> DrawnApp:
     """Draw the app and the logs of a seed."""
     for attempt in range(50):
         rng = random.Random(f"python app {seed} {attempt}")
-        source, events, touches = _draw_source(rng)
+        # What reads by lists is drawn apart, so that it does not change the rest of an app.
+        apart = random.Random(f"list reads {seed} {attempt}") if seed % 3 == 0 else None
+        source, events, lists, touches = _draw_source(rng, apart)
         if _compiles(source):
-            return DrawnApp(seed, source, _draw_logs(rng, events), touches)
+            logs = _draw_logs(rng, events)
+            for name, columns in lists.items():
+                for row in (row for part in logs[name] for row in part):
+                    row |= {c: _value(apart or rng, c) for c in columns}
+            return DrawnApp(seed, source, logs, touches)
     raise AssertionError(f"no text of seed {seed} is Python")
 
 
@@ -60,8 +67,10 @@ def _compiles(source: str) -> bool:
 
 
 def _draw_source(
-    rng: random.Random,
-) -> tuple[str, dict[str, tuple[str, ...]], Touches | None]:
+    rng: random.Random, apart: random.Random | None
+) -> tuple[str, dict[str, tuple[str, ...]], dict[str, tuple[str, ...]], Touches | None]:
+    """Draw the text of an app; return also the columns of its events, and those that its handler
+    of lists needs more."""
     events = {}
     for name in ("ea", "eb")[: rng.choice((1, 1, 2))]:
         events[name] = (*ALWAYS, *(c for c in COLUMNS if c not in ALWAYS and rng.random() < 0.5))
@@ -82,11 +91,27 @@ def _draw_source(
         handlers.append(_draw_handler(grammar, f"h{number}", of, events))
         touches[f"h{number}"] = frozenset(grammar.uses.reads), frozenset(grammar.uses.writes)
     serial = rng.choice(("", "", "", "", "", "app.serial()\n"))
-    head = _declarations(events, states, emitted)
+    lists: dict[str, tuple[str, ...]] = {}
+    more: list[str] = []
+    if apart is not None:
+        of = [n for n in events if apart.random() < 0.6] or [apart.choice(list(events))]
+        lists = {n: tuple(c for c in list_reads.COLUMNS if c not in events[n]) for n in of}
+        drawn = list_reads.ListHandler(apart, states)
+        at = apart.randint(0, len(handlers))
+        handlers.insert(at, drawn.draw("hl", of))
+        touches["hl"] = frozenset(drawn.reads), frozenset(drawn.writes)
+        more = [list_reads.EMITS, list_reads.HELPERS]
+    declared = {n: (*columns, *lists.get(n, ())) for n, columns in events.items()}
+    head = _declarations(declared, states, emitted) + "\n".join(more)
     body = "\n\n".join([*grammar.module, *handlers, serial])
     used = [m for m in _MODULES if re.search(rf"\b{m}\.", body)]
     imports = "".join(f"import {m}\n" for m in (*used, "weir"))
-    return f"{imports}\n{head}\nLIMIT = 5\n\n{body}", events, None if grammar.is_vague else touches
+    return (
+        f"{imports}\n{head}\nLIMIT = 5\n\n{body}",
+        events,
+        lists,
+        None if grammar.is_vague else touches,
+    )
 
 
 def _draw_state(rng: random.Random, rank: int) -> DrawnState:
@@ -109,7 +134,7 @@ def _declarations(
 ) -> str:
     lines = ["app = weir.App('drawn')"]
     for name, columns in events.items():
-        declared = ", ".join(f"{c} {SQL[COLUMNS[c]]}" for c in columns)
+        declared = ", ".join(f"{c} {SQL[COLUMNS.get(c, c)]}" for c in columns)
         lines.append(f"{name} = app.events('{name}', 'ts BIGINT, {declared}', vs='ts')")
     lines += [state.declared for state in states]
     for name, fields in emitted.items():
@@ -134,8 +159,10 @@ def _draw_handler(
     elif roll < 0.5:
         pivot = rng.randrange(len(states))
         own = states[pivot]
-        parts = [rng.choice({"str": ("e.k", "e.k", "e.s"), "int": ("e.u", "e.n % 3")}[kind])
-                 for kind in own.keys]  # fmt: skip
+        parts = [
+            rng.choice({"str": ("e.k", "e.k", "e.s"), "int": ("e.u", "e.n % 3")}[kind])
+            for kind in own.keys
+        ]
         grammar.own_keys[own.name] = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
         grammar.readable = frozenset(s.name for s in states[: pivot + 1])
         grammar.writable = frozenset(s.name for s in states[pivot:])
@@ -199,6 +226,8 @@ def _value(rng: random.Random, column: str) -> object:
             return [rng.choice("abc") for _ in range(rng.choice((0, 1, 2, 3)))]
         case "nums":
             return [rng.choice((0, 1, 2, 5, -3)) for _ in range(rng.choice((0, 1, 2, 3)))]
+        case "items":
+            return list_reads.items(rng)
         case "d":
             return {"n": rng.choice((0, 1, 4)), "t": rng.choice("ab")}
     raise AssertionError(column)

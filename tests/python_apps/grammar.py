@@ -253,8 +253,9 @@ class Grammar:
 
     def read(self, kind: str, scope: Scope, below: int = 99) -> str | None:
         """Return an expression that reads a state of this kind, if there is one."""
-        fit = [s for s in self.states
-               if s.kind == kind and s.name in self.readable and s.rank < below]  # fmt: skip
+        fit = [
+            s for s in self.states if s.kind == kind and s.name in self.readable and s.rank < below
+        ]
         if not fit or not scope.columns:
             return None
         state = self.rng.choice(fit)

@@ -10,7 +10,7 @@ from __future__ import annotations
 SQL = {
     "int": "BIGINT", "float": "DOUBLE", "str": "STRING", "bool": "BOOLEAN", "oint": "BIGINT",
     "ostr": "STRING", "ints": "LIST(BIGINT)", "strs": "LIST(STRING)",
-    "sdict": "STRUCT(n BIGINT, t STRING)",
+    "sdict": "STRUCT(n BIGINT, t STRING)", "items": "LIST(STRUCT(k STRING, n BIGINT))",
 }  # fmt: skip
 """The kinds of columns, states and emitted fields, with their types."""
 

@@ -148,9 +148,13 @@ class PythonLoop(Loop):
         return copied(super().read(name, key))
 
     def change(
-        self, name: str, key: object, kind: str, args: tuple[object, ...],
+        self,
+        name: str,
+        key: object,
+        kind: str,
+        args: tuple[object, ...],
         function: Callable[[object], object] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         type = self.store.kinds[name].type
         if self.view is not None:
             raise TypeError("a merge's function merges")

@@ -156,10 +156,13 @@ def _judged(drawn: DrawnApp, way: RunWay, folder: Path) -> Verdict:
     failed: AppFailed | None = None
     try:
         run = LocalRun(
-            program, memory_partitions(program, drawn.logs),
+            program,
+            memory_partitions(program, drawn.logs),
             [_keeper(batches) for batches in came],
-            cut=way.cut, parallelism=way.parallelism, check=way.renew,
-        )  # fmt: skip
+            cut=way.cut,
+            parallelism=way.parallelism,
+            check=way.renew,
+        )
         while way.renew and run.step():
             run.renew()
         run.run()
@@ -180,10 +183,10 @@ def _judged(drawn: DrawnApp, way: RunWay, folder: Path) -> Verdict:
             alike = error.is_like(failed) and _says_why(loop, failed, ways)
             # Handlers of one event may run at the same time: that of another may be found first.
             alike = alike or any(other.is_like(failed) for other in loop.later_failures)
-            return verdict("same", failed=True) if alike else verdict(
-                "other failure",
-                f"wanted the failure {error}, in {error.handler} on {error.event}\ncame {failed}",
-            )  # fmt: skip
+            if alike:
+                return verdict("same", failed=True)
+            wanted = f"wanted the failure {error}, in {error.handler} on {error.event}"
+            return verdict("other failure", f"{wanted}\ncame {failed}")
         if failed is not None:
             return verdict("failed", str(failed))
         rows = [
@@ -217,9 +220,11 @@ def _answer(
     end: int = max(times, default=0)  # type: ignore[assignment,type-var]
     return (
         {name: Counter(map(emitted_row, found)) for name, found in emits.items() if found},
-        {name: saved_values(kind, states.get(name, []), end)
-         for name, kind in loop.store.kinds.items()},
-    )  # fmt: skip
+        {
+            name: saved_values(kind, states.get(name, []), end)
+            for name, kind in loop.store.kinds.items()
+        },
+    )
 
 
 def _keeper(batches: list[Batch]) -> object:

@@ -65,8 +65,11 @@ def _walk(
                 inner = functions[callee]
                 if inner not in within:
                     names = [a.arg for a in inner.args.args]
-                    bound = {n: aliases[a.id] for n, a in zip(names, args, strict=False)
-                             if isinstance(a, ast.Name) and a.id in aliases}  # fmt: skip
+                    bound = {
+                        n: aliases[a.id]
+                        for n, a in zip(names, args, strict=False)
+                        if isinstance(a, ast.Name) and a.id in aliases
+                    }
                     _walk(inner, functions, {**states, **bound}, found, (*within, inner))
             case ast.Name(id=name) if name in functions and functions[name] is not function:
                 if functions[name] not in within:

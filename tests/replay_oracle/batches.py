@@ -64,11 +64,17 @@ def _replayed(
     (folder / "app.py").write_text(case.source, encoding="utf-8")
     app = load_app(folder / "app.py")
     report = app.replay(
-        logs=_written_logs(app, case, folder), out=folder / "out", state_out=folder / "state",
-        params=case.params, batch=batch, check=check, end=to,
-        runner="local" if spark is None else "offline", spark=spark,
+        logs=_written_logs(app, case, folder),
+        out=folder / "out",
+        state_out=folder / "state",
+        params=case.params,
+        batch=batch,
+        check=check,
+        end=to,
+        runner="local" if spark is None else "offline",
+        spark=spark,
         parallelism=1 + case.seed % 3,
-    )  # fmt: skip
+    )
     handled = {event.name for handler in app.handlers.values() for event in handler.events}
     loop = Loop(case.source)
     times = event_times(loop, {n: case.logs[n] if n in handled else () for n in case.logs})

@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from fractions import Fraction
 
 LEAST, MOST = -(2**63), 2**63 - 1
+_DIGITS = Context(prec=100)
+"""More than sums of DECIMALs have."""
 KINDS = ("add", "set", "max", "min", "append", "add_to_set", "top_k", "call")
 
 
@@ -106,6 +109,13 @@ def typed(kind: Kind, value: object) -> object:
         return int(value)
     if kind.type == "DOUBLE":
         return float(value)  # type: ignore[arg-type]
+    if kind.type.startswith("DECIMAL("):
+        digits, decimals = map(int, kind.type[len("DECIMAL(") : -1].split(","))
+        number = Decimal(value)  # type: ignore[arg-type]
+        scaled = Fraction(number) * 10**decimals
+        if scaled.denominator != 1 or abs(scaled) >= 10**digits:
+            raise OverflowError(f"{value!r} is no {kind.type}, in state {kind.name}")
+        return Decimal(scaled.numerator).scaleb(-decimals, _DIGITS)
     return copied(value)
 
 
@@ -158,6 +168,8 @@ def seen(value: object) -> object:
 def _merged(old: object, merge: Merged) -> object:
     x = merge.args[0] if merge.args else None
     match merge.kind:
+        case "add" if isinstance(old, Decimal):
+            return _DIGITS.add(old, Decimal(x))  # type: ignore[arg-type]
         case "add":
             return old + x  # type: ignore[operator]
         case "set":

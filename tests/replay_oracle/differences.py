@@ -23,8 +23,20 @@ class How:
 
 
 WAYS = tuple(How(cut, p, v) for v in (True, False) for p in (1, 2, 5) for cut in (1, 7, None))
-_CUTS = ((7, 1), (None, 2), (1, 1), (None, 5), (7, 2), (None, 1), (1, 2), (7, 5), (None, 2),
-         (7, 1), (1, 5), (None, 1))  # fmt: skip
+_CUTS = (
+    (7, 1),
+    (None, 2),
+    (1, 1),
+    (None, 5),
+    (7, 2),
+    (None, 1),
+    (1, 2),
+    (7, 5),
+    (None, 2),
+    (7, 1),
+    (1, 5),
+    (None, 1),
+)
 """Every cut with every parallelism; those that take long come seldom."""
 
 
@@ -56,10 +68,17 @@ def judge(case: Case, how: How) -> Verdict:
     right = right_answer(case, numbered=how.numbered)
     try:
         came: Comparable | AppFailed = run_app(
-            case.source, case.logs, case.params,
-            cut=how.cut, parallelism=how.parallelism, vectorise=how.vectorise, renew=how.renew,
-            halves=how.halves, numbered=how.numbered, begin=how.begin,
-        )  # fmt: skip
+            case.source,
+            case.logs,
+            case.params,
+            cut=how.cut,
+            parallelism=how.parallelism,
+            vectorise=how.vectorise,
+            renew=how.renew,
+            halves=how.halves,
+            numbered=how.numbered,
+            begin=how.begin,
+        )
     except Refused as error:
         return Verdict("refused", str(error))
     except AppFailed as error:

@@ -22,9 +22,9 @@ from weir.events.batch import Batch
 from weir.handlers.api.app_file import load_app
 from weir.handlers.planning.app_compiler import compile_app
 from weir.local.runner import LocalRun
+from weir.plan.fluent.stream import Stream
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.program import Program
-from weir.plan.stream import Stream
 from weir.replay.batch_programs import FIRST_INDEX
 from weir.runtime.outputs import output_schema
 from weir.runtime.programs import program_of
@@ -75,9 +75,14 @@ def prepare(
         try:
             app = load_app(path)
             compiled = compile_app(
-                app, params=params, final=True, vectorise=vectorise, start=half.start, end=half.end,
+                app,
+                params=params,
+                final=True,
+                vectorise=vectorise,
+                start=half.start,
+                end=half.end,
                 restored=dict(half.saved),
-            )  # fmt: skip
+            )
             emitted = compiled.emitted
             if numbered:
                 emitted = with_numbers(emitted, Path(folder))
@@ -114,10 +119,13 @@ def run_app(
         came: Came = [[] for _ in prepared.program.outputs]
         try:
             run = LocalRun(
-                prepared.program, memory_partitions(prepared.program, logs),
+                prepared.program,
+                memory_partitions(prepared.program, logs),
                 [_kept(batches) for batches in came],
-                cut=cut, parallelism=parallelism, check=True,
-            )  # fmt: skip
+                cut=cut,
+                parallelism=parallelism,
+                check=True,
+            )
             while renew and run.step():
                 run.renew()
             run.run()

@@ -150,8 +150,11 @@ class Expressions:
     # --- reads -----------------------------------------------------------------------------
 
     def read(self, type: str, scope: Scope, limit: int) -> Drawn | None:
-        fit = [s for s in self.states if s.type == type and s.rank <= limit
-               and s.name in scope.readable]  # fmt: skip
+        fit = [
+            s
+            for s in self.states
+            if s.type == type and s.rank <= limit and s.name in scope.readable
+        ]
         if not fit:
             return None
         state = self.rng.choice(fit)

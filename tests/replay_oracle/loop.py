@@ -144,17 +144,29 @@ class App:
         loop.app = self
 
     def events(
-        self, name: str, columns: str, *, vs: str = "vs", ve: str | None = None,
-        lifetime: int | None = None, **options: object,
-    ) -> EventKind:  # fmt: skip
+        self,
+        name: str,
+        columns: str,
+        *,
+        vs: str = "vs",
+        ve: str | None = None,
+        lifetime: int | None = None,
+        **options: object,
+    ) -> EventKind:
         names = tuple(part.split()[0] for part in _parts(columns))
         ve = ve or ("ve" if "ve" in names else None)
         return self._loop.declare_events(EventKind(name, names, vs, ve, lifetime))
 
     def state(
-        self, name: str, default: object = None, *, type: str | None = None,
-        key: object = None, last: int | None = None, expires: int | None = None,
-    ) -> State:  # fmt: skip
+        self,
+        name: str,
+        default: object = None,
+        *,
+        type: str | None = None,
+        key: object = None,
+        last: int | None = None,
+        expires: int | None = None,
+    ) -> State:
         kind = Kind(name, None, type or _type_of(default), last, expires)
         kind.default = typed(kind, copied(default))
         self._loop.store.declare(kind)
@@ -289,16 +301,22 @@ class Loop:
         """Return the handlers of an event type in the order in which they run."""
         here = [h for h in self.known if event in h.events]
         follows = {
-            i: {j for j, w in enumerate(here) if j != i
-                and w.touched.writes & (h.touched.reads - h.touched.writes)}
+            i: {
+                j
+                for j, w in enumerate(here)
+                if j != i and w.touched.writes & (h.touched.reads - h.touched.writes)
+            }
             for i, h in enumerate(here)
-        }  # fmt: skip
+        }
         before = {i: _reached(follows, i) for i in follows}
         order: list[int] = []
         while len(order) < len(here):
             # The first that waits for nobody but those that wait for it in turn.
-            first = next(i for i in follows if i not in order
-                         and all(j in order or i in before[j] for j in before[i]))  # fmt: skip
+            first = next(
+                i
+                for i in follows
+                if i not in order and all(j in order or i in before[j] for j in before[i])
+            )
             circle = [j for j in follows if j in before[first] and first in before[j]]
             order += [first, *(j for j in circle if j != first)]
         return [here[i] for i in order]
@@ -312,9 +330,13 @@ class Loop:
             return store.get(name, key, at)
 
     def change(
-        self, name: str, key: object, kind: str, args: tuple[object, ...],
+        self,
+        name: str,
+        key: object,
+        kind: str,
+        args: tuple[object, ...],
         function: Callable[[object], object] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if self.view is not None:
             raise Wrong("a merge function merges")
         assert self.event is not None
@@ -339,9 +361,12 @@ class Loop:
         if isinstance(function, types.FunctionType) and function.__closure__:
             cells = tuple(types.CellType(c.cell_contents) for c in function.__closure__)
             function = types.FunctionType(
-                function.__code__, function.__globals__, function.__name__,
-                function.__defaults__, cells,
-            )  # fmt: skip
+                function.__code__,
+                function.__globals__,
+                function.__name__,
+                function.__defaults__,
+                cells,
+            )
 
         def call(old: object) -> object:
             outer, self.view = self.view, (store, at)

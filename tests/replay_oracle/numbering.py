@@ -9,7 +9,7 @@ from replay_oracle.loop import NUMBER
 from weir.events.types import type_name
 from weir.handlers.api.app_file import load_app
 from weir.handlers.planning.app_compiler import compile_app
-from weir.plan.stream import Stream
+from weir.plan.fluent.stream import Stream
 
 
 def numbered(streams: Mapping[str, Stream], folder: Path) -> dict[str, Stream]:

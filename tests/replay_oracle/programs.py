@@ -223,8 +223,9 @@ class Program:
 
     def _assign(self, scope: Scope) -> tuple[list[str], Scope]:
         type = self.rng.choice(["int", "int", "float", "str", "bool", "ostr", "oint"])
-        known = [n for n, t, _ in scope.names if t == type and n.startswith("l")
-                 and n not in scope.fixed]  # fmt: skip
+        known = [
+            n for n, t, _ in scope.names if t == type and n.startswith("l") and n not in scope.fixed
+        ]
         if known and self.rng.random() < 0.4:
             name = self.rng.choice(known)
             if type == "int" and self.rng.random() < 0.5:

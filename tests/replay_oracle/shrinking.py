@@ -76,8 +76,20 @@ def _with_rows(case: Case, name: str, p: int, rows: Rows) -> Case:
 
 
 def _values(case: Case) -> Iterator[Case]:
-    simple = {"k": "a", "u": 0, "n": 1, "v": 1, "m": None, "x": 1.0, "y": 1.0, "s": "a", "t": None,
-              "f": False, "tags": [], "nums": []}  # fmt: skip
+    simple = {
+        "k": "a",
+        "u": 0,
+        "n": 1,
+        "v": 1,
+        "m": None,
+        "x": 1.0,
+        "y": 1.0,
+        "s": "a",
+        "t": None,
+        "f": False,
+        "tags": [],
+        "nums": [],
+    }
     for name, partitions in case.logs.items():
         for p, rows in enumerate(partitions):
             for i, row in enumerate(rows):

@@ -18,7 +18,7 @@ from replay_oracle.programs import draw_case
 from replay_oracle.worked import EXAMPLES
 from weir.errors import PlanError, ScriptError
 from weir.handlers.runs.running_event import running_with
-from weir.shadow.saved_contents import contents
+from weir.shadow.restored_states import contents
 from weir.shadow.serial_cells import same_as_key
 from weir.shadow.serial_loop import SerialLoop, run_loop
 

@@ -28,10 +28,24 @@ SCANS = 2000 if os.environ.get("WEIR_NIGHT") else 80
 CHUNK = 20
 
 COLUMNS = {"k": STRING, "u": BIGINT, "n": BIGINT, "x": DOUBLE, "s": STRING, "f": pa.bool_()}
-TYPES = {"BIGINT": BIGINT, "DOUBLE": DOUBLE, "STRING": STRING, "BOOLEAN": pa.bool_(),
-         "ints": pa.list_(BIGINT), "strs": pa.list_(STRING), "best": pa.list_(BIGINT)}  # fmt: skip
-DEFAULTS = {"BIGINT": (0, 7), "DOUBLE": (0.0, 0.1), "STRING": ("", None), "BOOLEAN": (False,),
-            "ints": ((), (4,)), "strs": ((),), "best": ((), (4,))}  # fmt: skip
+TYPES = {
+    "BIGINT": BIGINT,
+    "DOUBLE": DOUBLE,
+    "STRING": STRING,
+    "BOOLEAN": pa.bool_(),
+    "ints": pa.list_(BIGINT),
+    "strs": pa.list_(STRING),
+    "best": pa.list_(BIGINT),
+}
+DEFAULTS = {
+    "BIGINT": (0, 7),
+    "DOUBLE": (0.0, 0.1),
+    "STRING": ("", None),
+    "BOOLEAN": (False,),
+    "ints": ((), (4,)),
+    "strs": ((),),
+    "best": ((), (4,)),
+}
 KINDS: dict[str, tuple[tuple[MergeKind, str], ...]] = {
     "BIGINT": (("add", "n"), ("add", "u"), ("max", "n"), ("min", "n"), ("set", "n"), ("call", "n")),
     "DOUBLE": (("add", "x"), ("add", "x"), ("max", "x"), ("set", "x"), ("call", "x")),
@@ -162,8 +176,9 @@ def _program(node: StateScan | FinalState) -> Program:
 def _ways(seed: int) -> dict[str, int | None]:
     rng = random.Random(seed)
     how: dict[str, int | None] = {
-        "cut": rng.choice([1, 7, None]), "parallelism": rng.choice([1, 2, 5]),
-    }  # fmt: skip
+        "cut": rng.choice([1, 7, None]),
+        "parallelism": rng.choice([1, 2, 5]),
+    }
     if rng.random() < 0.3:
         how |= rng.choice([{"snapshot_at": rng.randint(0, 4)}, {"duplicate_writes": seed}])
     return how

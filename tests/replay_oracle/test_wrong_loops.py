@@ -18,9 +18,18 @@ def test_mistake_is_seen(loop: type[Loop]) -> None:
     assert any(differs(example, loop) for example in EXAMPLES)
 
 
-RARE = {"LateFunctions", "ReadsProlong", "ZerosDiffer", "NaNsDiffer", "IntegersWrap",
-        "NullAddsNothing", "FunctionSeesExact", "SumsOneByOne", "PlusIsExact",
-        "ExpiresFromFirst"}  # fmt: skip
+RARE = {
+    "LateFunctions",
+    "ReadsProlong",
+    "ZerosDiffer",
+    "NaNsDiffer",
+    "IntegersWrap",
+    "NullAddsNothing",
+    "FunctionSeesExact",
+    "SumsOneByOne",
+    "PlusIsExact",
+    "ExpiresFromFirst",
+}
 """Mistakes that few random programs meet; the worked examples see them."""
 
 

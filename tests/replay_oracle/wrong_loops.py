@@ -142,8 +142,14 @@ class _Stale(Loop):
         assert self.event is not None
         return self.old.get(name, key, self.event.vs)  # type: ignore[attr-defined]
 
-    def change(self, name: str, key: object, kind: str, args: tuple[object, ...],
-               function: Callable[[object], object] | None) -> None:  # fmt: skip
+    def change(
+        self,
+        name: str,
+        key: object,
+        kind: str,
+        args: tuple[object, ...],
+        function: Callable[[object], object] | None,
+    ) -> None:
         self.read(name, key)
         super().change(name, key, kind, args, function)
 

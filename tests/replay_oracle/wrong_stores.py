@@ -153,8 +153,10 @@ class NaNsDiffer(Store):
     """A NaN is a key of its own."""
 
     def key(self, given: object) -> Key:
-        return tuple(object() if p != p else comparable(p)
-                     for p in (given if isinstance(given, tuple) else (given,)))  # fmt: skip
+        return tuple(
+            object() if p != p else comparable(p)
+            for p in (given if isinstance(given, tuple) else (given,))
+        )
 
 
 class FirstPartOnly(Store):

@@ -5,7 +5,7 @@ from sabotage.bugs import Bug
 _OWN, _STORE, _SAY = "files/own_folder.py", "files/object_store.py", "cli/command_line.py"
 _FOLDERS = ("tests/unit/files/test_own_folder.py",)
 _STORES = ("tests/unit/spark/test_stores.py",)
-_SIGNALS = ("tests/unit/spark/test_signals.py",)
+_SIGNALS = ("tests/unit/spark/test_process_signals.py",)
 _HOSTILE = ("tests/unit/cli/test_hostile.py",)
 
 BUGS = (
@@ -30,7 +30,7 @@ BUGS = (
         _STORES),
     Bug("who only reads makes the folder", _STORE,
         "return ObjectStore(location, make=False)", "return ObjectStore(location)", _STORES),
-    Bug("a second SIGTERM is waited with", "spark/signals.py",
+    Bug("a second SIGTERM is waited with", "spark/process_signals.py",
         "        numbers.append(number)\n        if len(numbers) > 1:\n            handler",
         "        numbers.append(number)\n        if len(numbers) > 9:\n            handler",
         _SIGNALS),

@@ -4,7 +4,7 @@ from sabotage.bugs import Bug
 
 _STAGES = ("tests/unit/plan/test_stages.py",)
 _HOLDS = ("tests/unit/plan/test_holds.py",)
-_UNBOUNDED = ("tests/unit/plan/test_unbounded_holds.py", "tests/unit/spark/test_live_unbounded.py")
+_UNBOUNDED = ("tests/unit/plan/test_live_refusals.py", "tests/unit/spark/test_live_unbounded.py")
 
 BUGS = (
     Bug("a user's operator passes its key on", "plan/operators/apply.py",
@@ -16,9 +16,9 @@ BUGS = (
         "return UNBOUNDED", "return NONE", _HOLDS),
     Bug("rows of CHOP meet", "plan/operators/chop.py",
         "return Meet.NEVER", "return Meet.ALL", _STAGES),
-    Bug("rows may be held back for ever", "plan/unbounded_holds.py",
+    Bug("rows may be held back for ever", "plan/live_refusals.py",
         "== UNBOUNDED:", "is None:", _UNBOUNDED),
-    Bug("allow_unbounded is read by nobody", "plan/unbounded_holds.py",
+    Bug("allow_unbounded is read by nobody", "plan/live_refusals.py",
         'if dict(program.settings).get("allow_unbounded"):', "if not program.outputs:", _UNBOUNDED),
     Bug("generated rows have an end", "ingress/connectors/rate.py",
         "return self.rows is not None", "return True", _UNBOUNDED),

@@ -4,7 +4,7 @@ from sabotage.bugs import Bug
 
 _POISON, _MANAGER, _RUNNING = "job/poison.py", "job/manager.py", "job/hosted_instance.py"
 _VERTEX, _PROCESS = "reliable/vertex.py", "spark/live/host_process.py"
-_MOURNING = "job/host_failures.py"
+_FAILURES = "job/host_failures.py"
 _RULES = ("tests/unit/job/test_poison.py",)
 _MACHINE = ("tests/machine/test_manager_poison.py",)
 _WORLD = ("tests/faults/test_poison.py",)
@@ -28,14 +28,14 @@ BUGS = (
     Bug("what was died at is run in one piece again", "job/placement.py",
         'pieces=pieces_for(ledger.suspects.get(placement.vertex, ())),', "pieces=0,",
         (*_MACHINE, *_WORLD)),
-    Bug("a death counts each time it is told", _MOURNING,
-        "        is_new = death.session not in self._mourned\n",
+    Bug("a death counts each time it is told", _FAILURES,
+        "        is_new = death.session not in self._counted\n",
         "        is_new = True\n", _MACHINE),
-    Bug("a later manager counts a death again", _MOURNING,
-        "self._mourned = {s.death.session for suspects in "
+    Bug("a later manager counts a death again", _FAILURES,
+        "self._counted = {s.death.session for suspects in "
         "ledger.suspects.values() for s in suspects}",
-        "self._mourned: set[str] = set()", _MACHINE),
-    Bug("deaths are not recorded", _MOURNING,
+        "self._counted: set[str] = set()", _MACHINE),
+    Bug("deaths are not recorded", _FAILURES,
         "        self._ledger.suspects[vertex] = suspects\n", "", (*_MACHINE, *_WORLD)),
     Bug("signs of life from beside a host are not heard", "job/host_registry.py",
         "host.heard, host.step, host.hung_up = now, pulse.step, None", "host.step = pulse.step",

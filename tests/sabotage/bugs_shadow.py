@@ -42,9 +42,9 @@ BUGS = (
         "np.lexsort((offsets, ranks, vs))", "np.lexsort((vs, offsets, ranks))", _SHADOW),
     Bug("an engine gets an event too many", _READING,
         "self.placed[:count]", "self.placed[:count + 1]", _SHADOW),
-    Bug("all cells are touched", "shadow/saved_tables.py",
+    Bug("all cells are touched", "shadow/restored_states.py",
         "rows = rows.filter(_equal(rows.column(name), value, dtype))", "rows = rows", _SHADOW),
-    Bug("rows beyond those that are held are forgotten", "shadow/loop_rows.py",
+    Bug("rows beyond those that are held are forgotten", "shadow/whole_loop.py",
         "            self._files.append(file)\n", "", _SHADOW),
     # --- replays ---
     Bug("no later batch is compared", _REPLAYING,

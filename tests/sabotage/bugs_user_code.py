@@ -18,7 +18,7 @@ _AGGREGATE, _CODE, _SECOND = (
 )
 _SEARCH, _FILES = "plan/usercode/module_search.py", "plan/usercode/imported_files.py"
 _MODULE_TESTS = ("tests/unit/plan/test_program_modules.py",)
-_FOLDED = "kernels/aggregates/folded_aggregate.py"
+_FOLDED = "kernels/aggregates/user_aggregate.py"
 _FOLDED_TESTS = ("tests/unit/kernels/test_folded_aggregates.py",)
 _VALUE_TESTS = ("tests/unit/kernels/test_user_values.py",)
 _HOSTILE = ("tests/unit/kernels/test_hostile_user_code.py",)

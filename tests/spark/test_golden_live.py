@@ -41,10 +41,17 @@ def test_outputs(path: Path, stopped: bool, spark: SparkSession, tmp_path: Path)
 
     def run(*, resume: bool, stop: bool) -> object:
         return weir.run_live(
-            replace(program, outputs=outputs), tmp_path / "store", spark, directory=FOLDER,
-            hosts=1, cut=1, parallelism=3, resume=resume, progress=seen.append,
+            replace(program, outputs=outputs),
+            tmp_path / "store",
+            spark,
+            directory=FOLDER,
+            hosts=1,
+            cut=1,
+            parallelism=3,
+            resume=resume,
+            progress=seen.append,
             stop=lambda: stop and bool(seen) and seen[-1].events > 0,
-        )  # fmt: skip
+        )
 
     if run(resume=False, stop=stopped) is None:
         assert run(resume=True, stop=False) is not None

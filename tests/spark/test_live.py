@@ -14,7 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from commands import finished, wait_for, weir_run
 from weir.files.object_store import ObjectStore
-from weir.job.status import JobStatus, read_story
+from weir.job.status import JobStatus
+from weir.job.story import read_story
 from weir.page.view import ViewReader
 
 pytestmark = pytest.mark.xdist_group("processes")

@@ -55,9 +55,16 @@ def run(
     resume: bool = False,
 ) -> object:
     return weir.run_live(
-        PROGRAM.format(function=function), folder / store, spark, directory=folder, hosts=1,
-        parallelism=2, check=not resume, progress=progress, resume=resume,
-    )  # fmt: skip
+        PROGRAM.format(function=function),
+        folder / store,
+        spark,
+        directory=folder,
+        hosts=1,
+        parallelism=2,
+        check=not resume,
+        progress=progress,
+        resume=resume,
+    )
 
 
 def test_steady_code_passes(folder: Path, spark: SparkSession) -> None:

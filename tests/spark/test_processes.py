@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -54,10 +55,14 @@ def locally(folder: Path) -> OutputReport:
     return output
 
 
+_PROGRESS = re.compile(r'^([\w ]+: )?[\d,]+ events?(, |$)|"events_per_second"')
+"""A line that says how far a run is; it comes every ten seconds."""
+
+
 def messages(done: subprocess.CompletedProcess[str]) -> list[str]:
     """What was said beside progress."""
     said = done.stderr.splitlines()
-    return [line for line in said if " events/s" not in line and '"events_per_second"' not in line]
+    return [line for line in said if not _PROGRESS.search(line)]
 
 
 def test_without_java_on_the_machine(folder: Path) -> None:
@@ -69,9 +74,17 @@ def test_without_java_on_the_machine(folder: Path) -> None:
         if found is not None:
             (tools / name).symlink_to(found)
     done = weir(
-        folder, "run", "p.weir", "--runner", "offline", "--master", "local[2]", "--json",
-        PATH=str(tools), JAVA_HOME="",
-    )  # fmt: skip
+        folder,
+        "run",
+        "p.weir",
+        "--runner",
+        "offline",
+        "--master",
+        "local[2]",
+        "--json",
+        PATH=str(tools),
+        JAVA_HOME="",
+    )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["events"] == 50
@@ -134,9 +147,12 @@ def test_spark_submit(folder: Path) -> None:
     home = java_home()
     done = subprocess.run(
         [str(submit), "--master", "local[2]", "submitted.py"],
-        cwd=folder, capture_output=True, text=True, timeout=180,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=180,
         env=env if home is None else {**env, "JAVA_HOME": home},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert (folder / "digest").read_text("utf-8") == wanted
     assert (folder / "out.parquet").exists()
@@ -201,8 +217,11 @@ def test_ctrl_c_is_one_line_and_leaves_nothing(folder: Path, moment: str) -> Non
     command = [sys.executable, "-m", "weir.cli", "run", "p.weir"]
     process = subprocess.Popen(
         [*command, "--runner", "offline", "--master", "local[2,4]"],
-        cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     if moment == "running":
         wait_until(lambda: (folder / "running").exists())
     else:
@@ -242,8 +261,11 @@ def test_ctrl_c_in_a_call_to_a_spark_that_starts_is_one_line(folder: Path, press
     """Spark has a handler of its own, and Py4J a traceback for whoever is interrupted."""
     done = subprocess.run(
         [sys.executable, "-c", PRESSED.format(presses=presses)],
-        cwd=folder, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 130
     assert done.stderr.splitlines() == ["weir: interrupted; no output was written"]
 
@@ -258,9 +280,18 @@ def test_conform_on_spark(folder: Path) -> None:
     ]
     (folder / "c.jsonl").write_text("\n".join(map(json.dumps, cases)), "utf-8")
     done = weir(
-        folder, "conform", "c.jsonl", "--runner", "offline", "--cut", "1,none",
-        "--master", "local[2]", "--conf", "spark.app.name=cases",
-    )  # fmt: skip
+        folder,
+        "conform",
+        "c.jsonl",
+        "--runner",
+        "offline",
+        "--cut",
+        "1,none",
+        "--master",
+        "local[2]",
+        "--conf",
+        "spark.app.name=cases",
+    )
     assert done.returncode == 1
     told = done.stdout.splitlines()
     assert told[0].startswith("b: (cut 1, parallelism 1) missing [], unexpected [")

@@ -58,9 +58,14 @@ def test_a_worker_is_killed_in_mid_replay(spark: SparkSession, tmp_path: Path) -
                 killed.append(progress.stage)
 
     came = app.replay(
-        logs=logs, out=tmp_path / "out", runner="offline", spark=spark, batch=10_000,
-        parallelism=2, progress=kill,
-    )  # fmt: skip
+        logs=logs,
+        out=tmp_path / "out",
+        runner="offline",
+        spark=spark,
+        batch=10_000,
+        parallelism=2,
+        progress=kill,
+    )
     assert killed
     assert came.batches == 2
     assert [o.digest for o in came.outputs] == [o.digest for o in calm.outputs]
@@ -91,9 +96,14 @@ def test_a_live_run_that_is_killed_and_resumed(spark: SparkSession, tmp_path: Pa
 
     def run(*, resume: bool) -> weir.RunReport | None:
         return weir.run_live(
-            program, tmp_path / "store", spark, hosts=1, resume=resume, progress=watch,
+            program,
+            tmp_path / "store",
+            spark,
+            hosts=1,
+            resume=resume,
+            progress=watch,
             stop=None if resume else lambda: 4000 in again,
-        )  # fmt: skip
+        )
 
     assert run(resume=False) is None
     assert killed

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 import weir
 from certificates import certificate
-from weir.loops.code_cache import Code, Need, packed
+from weir.loops.code_cache import Code
+from weir.loops.loop import Loop, packed
 from weir.runtime.reports import RunReport
 from weir.spark.live.run_live import LiveProgress
 
@@ -42,10 +43,17 @@ def test_callbacks_stopping_and_going_on_over_tls(spark: SparkSession, tmp_path:
 
     def run(*, resume: bool, stop: Callable[[], bool] | None = None) -> object:
         return weir.run_live(
-            PROGRAM + CALLBACK, tmp_path / "store", spark, directory=tmp_path, hosts=1,
-            resume=resume, callbacks={"Sums": writing(told)}, progress=seen.append, stop=stop,
+            PROGRAM + CALLBACK,
+            tmp_path / "store",
+            spark,
+            directory=tmp_path,
+            hosts=1,
+            resume=resume,
+            callbacks={"Sums": writing(told)},
+            progress=seen.append,
+            stop=stop,
             tls=(cert, key),
-        )  # fmt: skip
+        )
 
     assert run(resume=False, stop=lambda: bool(seen) and seen[-1].events > 8000) is None
     assert seen[-1].status.hosts[0].address.startswith("grpc+tls://")
@@ -112,8 +120,8 @@ def test_hosts_get_the_driver_s_code(
     monkeypatch.setitem(spark.sparkContext.environment, "WEIR_CACHE", str(there))
     sent: list[Code] = []
 
-    def recording(needs: tuple[Need, ...]) -> Code:
-        sent.append(packed(needs))
+    def recording(loops: list[Loop]) -> Code:
+        sent.append(packed(loops))
         return sent[-1]
 
     # What is on disk may change meanwhile: other tests compile loops, too.
@@ -155,9 +163,13 @@ def test_a_callback_that_fails_ends_the_job(spark: SparkSession, tmp_path: Path)
 
     with pytest.raises(weir.RunError, match=r"of Sums failed on .*OSError: nobody answers"):
         weir.run_live(
-            SHORT + CALLBACK, tmp_path / "store", spark, directory=tmp_path, hosts=1,
+            SHORT + CALLBACK,
+            tmp_path / "store",
+            spark,
+            directory=tmp_path,
+            hosts=1,
             callbacks={"Sums": failing},
-        )  # fmt: skip
+        )
     assert not (tmp_path / "sums.csv").exists()
 
 
@@ -172,9 +184,15 @@ def test_a_source_that_lost_rows_ends_the_job(spark: SparkSession, tmp_path: Pat
 
     def run(*, resume: bool) -> object:
         return weir.run_live(
-            program, tmp_path / "store", spark, directory=tmp_path, hosts=1, resume=resume,
-            progress=seen.append, stop=lambda: not resume and bool(seen) and seen[-1].events == 100,
-        )  # fmt: skip
+            program,
+            tmp_path / "store",
+            spark,
+            directory=tmp_path,
+            hosts=1,
+            resume=resume,
+            progress=seen.append,
+            stop=lambda: not resume and bool(seen) and seen[-1].events == 100,
+        )
 
     assert run(resume=False) is None
     whole = path.read_bytes()

@@ -15,6 +15,7 @@ import pytest
 
 from floor_plan import packages
 from weir.loops.code_cache import FROZEN
+from weir.runtime.loop_needs import all_loops
 
 pytestmark = pytest.mark.xdist_group("layers")  # one process reads all files, once
 
@@ -68,6 +69,7 @@ LIBRARIES = {
     "typer": {"cli"},
     "rich": {"cli"},
 }
+PUBLIC_SQLGLOT = ("Dialect", "Token", "TokenError", "TokenType", "Tokenizer", "exp")
 
 
 def modules() -> list[Path]:
@@ -144,6 +146,16 @@ def test_libraries_stay_at_home() -> None:
         assert not away, path
 
 
+def test_sqlglot_is_used_by_its_public_names() -> None:
+    """Its range of versions rests on this: what a module of it names in private may change."""
+    for path in (p for p in modules() if home(p) == "script"):
+        used = {module for module in imported(path) if module.split(".")[0] == "sqlglot"}
+        assert used <= {"sqlglot", *(f"sqlglot.{name}" for name in PUBLIC_SQLGLOT)}, path
+        for node in _parsed(path):
+            if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
+                assert ast.unparse(node.value) == "self", ast.unparse(node)
+
+
 def test_the_clock_and_chance_stay_outside() -> None:
     found = set()
     for path in (p for p in modules() if home(p) not in OUTWARD):
@@ -173,7 +185,11 @@ def test_files_know_no_scripts() -> None:
 
 
 def test_one_function_plans_for_all() -> None:
-    parts = {"weir.plan.rewrites.rewrite.rewrite", "weir.plan.stages.cut_stages"}
+    parts = {
+        "weir.plan.rewrites.rewrite.rewrite",
+        "weir.plan.stages.cut_stages",
+        "weir.runtime.topology.make_topology",
+    }
     users = {p for p in modules() if parts & imported(p)}
     assert users == {SRC / "weir/runtime/program_plan.py"}
 
@@ -243,11 +259,66 @@ def test_loops_import_only_what_the_stamp_of_their_code_sees() -> None:
                 assert of_loops or (node.module in seen and name in made_in(node.module)), path
 
 
+def test_python_calls_only_loops_that_declare_their_types() -> None:
+    """One that declares none has no entry for Python, and declares none because no one calls it."""
+    entries = {
+        (".".join(path.relative_to(SRC).with_suffix("").parts), node.name): bool(types(node))
+        for path in modules()
+        if path.stem.endswith("_loops")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    called = {
+        of
+        for path in modules()
+        if not path.stem.endswith("_loops")
+        for of in entries
+        if of[0] in imported(path) and of[1] in words(path)
+    }
+    assert {of for of, is_entry in entries.items() if is_entry} <= called
+    direct = {
+        (node.module, alias.name)
+        for path in modules()
+        if not path.stem.endswith("_loops")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert not {of for of in direct if not entries.get(of, True)}
+
+
+def types(function: ast.FunctionDef) -> list[ast.expr]:
+    return [a.annotation for a in function.args.args if a.annotation is not None]
+
+
+def words(path: Path) -> set[str]:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+def test_all_loops_are_listed() -> None:
+    """`weir warm` compiles them, and no more is needed."""
+    listed = {loop.py_func.__module__ for loop in all_loops()}
+    with_entries = {
+        ".".join(path.relative_to(SRC).with_suffix("").parts)
+        for path in modules()
+        if path.stem.endswith("_loops")
+        and any(
+            types(node)
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.FunctionDef)
+        )
+    }
+    assert listed == with_entries
+
+
 def made_in(module: str) -> set[str]:
     """The names that a module gives a value itself, and does not import."""
     text = (SRC / (module.replace(".", "/") + ".py")).read_text(encoding="utf-8")
     body = ast.parse(text).body
     assigned = [node.targets[0] for node in body if isinstance(node, ast.Assign)]
+    assigned += [node.target for node in body if isinstance(node, ast.AnnAssign)]
     functions = {node.name for node in body if isinstance(node, ast.FunctionDef)}
     return functions | {target.id for target in assigned if isinstance(target, ast.Name)}
 
@@ -273,6 +344,17 @@ def test_decoders_are_made_when_a_module_is_imported() -> None:
     late = re.compile(r"\bmsgspec\.(json|msgpack)\.decode\(|\bmsgspec\.convert\(")
     found = [p.name for p in SRC.rglob("*.py") if late.search(p.read_text(encoding="utf-8"))]
     assert found == []
+
+
+def test_the_first_line_of_a_module_stands_alone() -> None:
+    """One sentence says what the module is; its contract follows after a blank line."""
+    wrong = []
+    for path in modules():
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        first, _, rest = (text or ".").partition("\n")
+        if not first.endswith((".", ".`")) or rest[:1].strip():
+            wrong.append(f"{path.relative_to(SRC)}: {first}")
+    assert wrong == []
 
 
 def test_the_name_of_a_class_or_an_alias_is_used_once() -> None:

@@ -20,10 +20,10 @@ import pytest
 
 import weir
 from weir.plan import lifetime_changes, operators, windows
+from weir.plan.fluent.stream import Selection, Stream
 from weir.plan.lifetime_changes import LifetimeChange
 from weir.plan.operators import Aggregate, AlterLifetime, Join, JoinKind, Node
 from weir.plan.program import row_outputs
-from weir.plan.stream import Selection, Stream
 from weir.plan.traversal import ordered_nodes
 from weir.plan.windows import Window
 from weir.simulator.workloads import make_workload, workload_names

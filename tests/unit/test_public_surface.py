@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import weir
-from weir.plan.stream import Selection, Stream
-from weir.plan.terms import Term
+from weir.plan.fluent.stream import Selection, Stream
+from weir.plan.fluent.terms import Term
 
 SURFACE = """
     App Committed DeterminismViolation InputError LiveProgress OperatorFailed PlanError PlanWarning

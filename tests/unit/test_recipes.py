@@ -15,7 +15,7 @@ import yaml
 
 from weir.cli import load_command
 from weir.script import parse_program
-from weir.spark.live.settings import grace_seconds
+from weir.spark.live.live_settings import grace_seconds
 
 RECIPES = Path(__file__).parents[2] / "examples" / "cluster"
 JARS = Path(pyspark.__file__).parent / "jars"

@@ -1,5 +1,7 @@
-"""The command line: `weir run`, `replay`, `explain`, `conform`, `verify`, `diff`, `status`,
-`story`, `store`, `read`, `ui`, `report`, `simulate`, `warm`, `init`, `schema`, `fmt`, `doctor` and
+"""The command line.
+
+Its commands are `weir run`, `replay`, `explain`, `conform`, `verify`, `diff`, `status`, `story`,
+`store`, `read`, `ui`, `report`, `simulate`, `warm`, `init`, `schema`, `fmt`, `doctor` and
 `completion`.
 
 Exit codes: 0 done; 1 the run failed, or a comparison found a difference; 2 the program or the

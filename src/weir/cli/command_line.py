@@ -109,7 +109,7 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM came: a run ends as it does after Ctrl-C."""
 
 
-# --- what is said ----------------------------------------------------------------------------
+# --- what is printed -------------------------------------------------------------------------
 
 
 def say(text: str, *, err: bool = False) -> None:

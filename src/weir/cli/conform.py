@@ -43,7 +43,7 @@ def conform(
     cases: Annotated[list[Path], typer.Argument(metavar="CASES.jsonl…", help="Files of cases.")],
     runner: RunnerOption = RunnerName.local,
     cut: Annotated[
-        str, typer.Option(metavar="N,…", help="Cuts to run each case with; `none` is no cut.")
+        str, typer.Option(metavar="N,…", help="Cuts to run each case with; `none`: without a cut.")
     ] = "none",
     parallelism: Annotated[
         str, typer.Option(metavar="N,…", help="Numbers of vertices to run each case with.")

@@ -9,7 +9,7 @@ from weir.cli.command_line import say
 from weir.wording import counted, in_one_line
 
 if TYPE_CHECKING:
-    from weir.local.console import FirstRows
+    from weir.local.file_run import FirstRows
     from weir.plan.program import Output
     from weir.runtime.reports import RunReport
 
@@ -30,8 +30,8 @@ def show_first(
             say(f"  {line}")
         rows, more = counted(written.rows, "row"), written.rows - table.num_rows
         digest = f", digest {written.digest}" if printed else ""
-        said = f"{rows}{f', {table.num_rows:,} of them shown' if more else ''}{digest}"
-        say(f"  {said}" if written.rows else f"  no rows{digest}")
+        summary = f"{rows}{f', {table.num_rows:,} of them shown' if more else ''}{digest}"
+        say(f"  {summary}" if written.rows else f"  no rows{digest}")
 
 
 def first_values(outputs: Sequence[Output], first: FirstRows) -> dict[str, object]:

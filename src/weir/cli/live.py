@@ -49,7 +49,7 @@ FOLLOW_EVERY = 0.2
 WATCH_EVERY = 1.0
 """How often a reader that follows a job looks whether anybody runs it."""
 SILENCE = 10.0
-"""Nobody seems to run a job that has said nothing new for so long."""
+"""Nobody seems to run a job without a new report for so long."""
 
 
 def run_to_end(
@@ -79,11 +79,11 @@ def run_to_end(
     from weir.spark.live.host_tasks import check_spark, live_master, live_settings
     from weir.spark.live.job_setup import prepare_live
     from weir.spark.live.live_run import check_callbacks
+    from weir.spark.live.live_settings import GRACE, LiveSettings, grace_seconds
     from weir.spark.live.run_live import watching
-    from weir.spark.live.settings import GRACE, LiveSettings, grace_seconds
     from weir.spark.live.tls import read_tls
+    from weir.spark.process_signals import signals_ask
     from weir.spark.session import check_files, is_submitted, session
-    from weir.spark.signals import signals_ask
 
     check_callbacks(program, ())
     metrics_at = None if metrics is None else metrics_address(metrics)
@@ -167,13 +167,13 @@ def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption
         from weir.job.status import read_status
 
         opened = opened_store(store)
-        found = read_status(opened)
-        if found is None:
-            raise Usage(f"the job in '{store}' has said nothing yet")
+        status = read_status(opened)
+        if status is None:
+            raise Usage(f"the job in '{store}' has not reported anything yet")
         if as_json:
-            put(msgspec.json.encode(found) + b"\n")
+            put(msgspec.json.encode(status) + b"\n")
             return
-        show_status(found, time.time(), plain_ticks=has_plain_ticks(opened))
+        show_status(status, time.time(), plain_ticks=has_plain_ticks(opened))
 
 
 def story(
@@ -189,16 +189,18 @@ def story(
     Example: [bold]weir story /var/weir/clicks 2.0[/bold]
     """
     with clean_errors(debug):
-        from weir.job.status import read_story
+        from weir.job.story import whole_story
 
         opened = opened_store(store)
-        lines = read_story(opened)
-        known = _vertices(opened, lines)
-        if not lines and not known:
-            raise Usage(f"the job in '{store}' has said nothing yet")
+        lines, damage = whole_story(opened)
+        for what in damage:
+            say(f"weir: warning: {in_one_line(what)}; the story lacks its lines", err=True)
+        vertices = _vertices(opened, lines)
+        if not lines and not vertices:
+            raise Usage(f"the job in '{store}' has not reported anything yet")
         if vertex is not None:
-            if vertex not in known:
-                raise Usage(f"there is no vertex '{vertex}'; there are {', '.join(known)}")
+            if vertex not in vertices:
+                raise Usage(f"there is no vertex '{vertex}'; there are {', '.join(vertices)}")
             lines = [line for line in lines if line.vertex in (vertex, "")]
         if as_json:
             put(msgspec.json.encode(lines) + b"\n")
@@ -242,38 +244,38 @@ def store(
         if verify:
             _verify(location, as_json)
             return
-        found = kept_objects(opened_store(location))
+        listing = kept_objects(opened_store(location))
         if as_json:
-            put_json([msgspec.to_builtins(k) for k in found])
+            put_json([msgspec.to_builtins(k) for k in listing])
             return
         table = Table("kind", "of", "objects", "bytes", "why", box=None)
-        for kept in found:
+        for kept in listing:
             cells = (kept.kind, kept.of, f"{kept.objects:,}", f"{kept.bytes:,}", kept.why)
             table.add_row(*map(cell, cells))
         show_table(table)
-        say(f"{counted(sum(k.bytes for k in found), 'byte')} in all")
+        say(f"{counted(sum(k.bytes for k in listing), 'byte')} in all")
 
 
 def _verify(location: str, as_json: bool) -> None:
     from weir.job.store_check import verify_store
 
     with counting("objects checked", quiet=as_json) as progress:
-        found = verify_store(opened_store(location), progress)
+        check = verify_store(opened_store(location), progress)
     if as_json:
-        put_json(msgspec.to_builtins(found))
+        put_json(msgspec.to_builtins(check))
     else:
-        for damage in found.damage:
+        for damage in check.damage:
             say(in_one_line(damage.what))
         lines = [
-            f"{counted(found.objects, 'object')} checked, {len(found.damage):,} missing or changed"
+            f"{counted(check.objects, 'object')} checked, {len(check.damage):,} missing or changed"
         ]
-        if found.unreferred:
-            lines.append(f"{found.unreferred:,} that nothing refers to, which harm nothing")
-        if found.strange:
-            first = in_one_line(found.strange[0])
-            lines.append(f"{len(found.strange):,} that are not of this job, like '{first}'")
+        if check.unreferred:
+            lines.append(f"{check.unreferred:,} that nothing refers to, which harm nothing")
+        if check.strange:
+            first = in_one_line(check.strange[0])
+            lines.append(f"{len(check.strange):,} that are not of this job, like '{first}'")
         say("; ".join(lines))
-    if found.damage:
+    if check.damage:
         raise typer.Exit(1)
 
 
@@ -336,13 +338,13 @@ def read(
         _print_rows(reader, since, _Onlooker(store) if follow else None)
 
 
-def _show_manifests(found: Sequence[Manifest], as_json: bool) -> None:
+def _show_manifests(manifests: Sequence[Manifest], as_json: bool) -> None:
     from weir.plan.program import output_title
 
     if as_json:
-        put_json([msgspec.to_builtins(m) for m in found])
+        put_json([msgspec.to_builtins(m) for m in manifests])
         return
-    for m in found:
+    for m in manifests:
         who = output_title(m.name, m.kind)
         end = ", finished" if m.finished else ""
         shown = in_one_line(f"{who} ({m.path})")
@@ -380,32 +382,34 @@ class _Onlooker:
         """When the status was another one than before."""
         self._time: float | None = None
         """The time of the last status."""
-        self._told = False
+        self._warned = False
 
-    def broken_off(self) -> str:
-        """Say how the job ended, if it did and has not finished; else return an empty text."""
+    def broken_off(self) -> str | None:
+        """Say how the job ended, if it did and has not finished."""
         from weir.job.status import whole_status
 
         now = time.monotonic()
         if now - self._looked < WATCH_EVERY:
-            return ""
+            return None
         self._looked = now
         status = whole_status(self._store)
         if status is not None and status.broken_off:
             how = "failed" if status.error else "was stopped"
             error = f": {in_one_line(status.error)}" if status.error else ""
             return f"the job {how}, and no more rows come unless it is resumed{error}"
-        told = status.time if status is not None else None
-        if told != self._time:
-            self._time, self._changed, self._told = told, now, False
+        reported = status.time if status is not None else None
+        if reported != self._time:
+            self._time, self._changed, self._warned = reported, now, False
         is_checking = status is not None and status.state == "checking"
-        if now - self._changed >= SILENCE and not is_checking and not self._told:
-            self._told = True
+        if now - self._changed >= SILENCE and not is_checking and not self._warned:
+            self._warned = True
             last = (
-                "it has said nothing yet" if told is None else f"the last word is of {clock(told)}"
+                "it has not reported anything yet"
+                if reported is None
+                else f"its last report is of {clock(reported)}"
             )
             say(f"weir: nobody seems to run the job: {last}; waiting", err=True)
-        return ""
+        return None
 
 
 def opened_store(location: str) -> ObjectStore:

@@ -78,7 +78,7 @@ def report(
         to.write_text(report_page(view), encoding="utf-8", errors="backslashreplace")
         for problem in view.problems:
             say(f"weir: warning: {in_one_line(problem)}", err=True)
-        state = view.status.state if view.status is not None else "has said nothing yet"
+        state = view.status.state if view.status is not None else "has not reported anything yet"
         if view.quiet:
             state += f", no news for {view.quiet:,} s"
         say(in_one_line(f"{view.location} ({state}) -> {to}"))

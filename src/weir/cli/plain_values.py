@@ -1,5 +1,7 @@
-"""Converts the values of a command line without Pydantic, which Typer would ask for each of them:
-importing Pydantic and making its adapters would take a good part of a small run."""
+"""Converts the values of a command line without Pydantic.
+
+Typer would ask Pydantic for each of them. Importing it and making its adapters would take a good
+part of a small run."""
 
 from __future__ import annotations
 

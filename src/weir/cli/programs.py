@@ -52,7 +52,7 @@ from weir.cli.scripts import script_text
 from weir.wording import counted, in_one_line
 
 if TYPE_CHECKING:
-    from weir.local.console import FirstRows
+    from weir.local.file_run import FirstRows
     from weir.plan.program import Program
     from weir.runtime.reports import RunReport
 
@@ -94,7 +94,7 @@ def run(
     parallelism: RunParallelismOption = None,
     cut: CutOption = None,
     param: ParamOption = None,
-    said: SetOption = None,
+    settings_text: SetOption = None,
     log: LogOption = None,
     out: Annotated[
         Path | None,
@@ -200,7 +200,7 @@ def run(
             "--tls-cert": tls_cert,
             "--tls-key": tls_key,
             "--tls-ca": tls_ca,
-            "--set": said,
+            "--set": settings_text,
             "--ui": page or None,
             "--metrics": metrics,
         }
@@ -215,7 +215,7 @@ def run(
             raise Usage("--limit belongs to --runner local; read a job's rows with weir read")
         if shadow is not None and not is_app(program):
             raise Usage("--shadow belongs to an app's .py file")
-        checked = _read_any(program, param, said, log, out, form, name)
+        checked = _read_any(program, param, settings_text, log, out, form, name)
         first = None
         if runner is RunnerName.local:
             from weir.runtime.process import keep_freed_memory, leave_pandas_out
@@ -231,10 +231,10 @@ def run(
                 _compare_app(checked, shadow, directory)
         if runner is RunnerName.local:
             from weir.local.file_run import run_files
-            from weir.local.precompilation import compiled_ahead
+            from weir.local.precompilation import compile_ahead
 
-            ahead = compiled_ahead(checked, parallelism or 1, meter.compiling)
-            with meter, prints_aside(), ahead:
+            with meter, prints_aside():
+                compile_ahead(checked, meter.compiling)
                 report = run_files(
                     checked,
                     directory=directory,
@@ -292,7 +292,7 @@ def explain(
     form: Annotated[Form, typer.Option("--format", help="How to show it.")] = Form.text,
     parallelism: ParallelismOption = 1,
     param: ParamOption = None,
-    said: SetOption = None,
+    settings_text: SetOption = None,
     name: AppNameOption = None,
     strict: StrictOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
@@ -304,16 +304,18 @@ def explain(
     """
     with clean_errors(debug), told_warnings(strict=strict):
         sys.dont_write_bytecode = True  # explain writes nothing next to the user's code
-        from weir.plan.explain import explain as shown
+        from weir.plan.explain.explanation import explain as shown
         from weir.runtime.program_plan import plan_program
 
         chosen = Form.json if as_json else form
         if is_app(program):
-            explain_app(program, name, param, said, parallelism, chosen.value)
+            explain_app(program, name, param, settings_text, parallelism, chosen.value)
             return
         if name is not None:
             raise Usage("--app belongs to an app's .py file")
-        planned = plan_program(_with_outputs(read_program(program, param, said)), parallelism)
+        planned = plan_program(
+            _with_outputs(read_program(program, param, settings_text)), parallelism
+        )
         text = shown(planned.program, planned.stages, chosen.value).rstrip("\n")
         say(text) if chosen is Form.text else put(f"{text}\n")
 
@@ -336,13 +338,13 @@ def _compare_app(program: Program, events: int | None, directory: Path) -> None:
 
 
 def read_program(
-    path: Path, params_text: Sequence[str] | None, said: Sequence[str] | None = None
+    path: Path, params_text: Sequence[str] | None, settings_text: Sequence[str] | None = None
 ) -> Program:
     """Return the checked program."""
     from weir.plan.settings import with_settings
     from weir.script.program import parse_program
 
-    params, settings = pairs(params_text, "--param"), pairs(said, "--set")
+    params, settings = pairs(params_text, "--param"), pairs(settings_text, "--set")
     source = script_text(path)
     with prints_aside():  # of what IMPORT runs
         program = parse_program(source, params=params, directory=path.parent, name=str(path))
@@ -352,7 +354,7 @@ def read_program(
 def _read_any(
     path: Path,
     params: Sequence[str] | None,
-    said: Sequence[str] | None,
+    settings_text: Sequence[str] | None,
     logs: Sequence[str] | None,
     out: Path | None,
     form: EmittedFormat | None,
@@ -367,12 +369,12 @@ def _read_any(
             raise Usage("an app needs --out DIR, where what it emits goes")
         written = (form or EmittedFormat.parquet).value
         program = program_of_app(path, name, logs, params, str(out), written)
-        return with_settings(program, pairs(said, "--set"))
+        return with_settings(program, pairs(settings_text, "--set"))
     app_only = {"--log": logs, "--out": out, "--format": form, "--app": name}
     for option, value in app_only.items():
         if value is not None:
             raise Usage(f"{option} belongs to an app's .py file; a script sets this itself")
-    return read_program(path, params, said)
+    return read_program(path, params, settings_text)
 
 
 def _with_outputs(program: Program, path: str = "-") -> Program:
@@ -390,7 +392,7 @@ def _with_outputs(program: Program, path: str = "-") -> Program:
 
 def _printed(program: Program, limit: int | None) -> FirstRows | None:
     """Return what keeps the rows that are printed; None if none are."""
-    from weir.local.console import FirstRows
+    from weir.local.file_run import FirstRows
     from weir.plan.program import CONSOLE
 
     if limit is None and all(o.path != CONSOLE for o in program.outputs):

@@ -72,7 +72,7 @@ class Meter:
 
     def __init__(self, console: Console, *, in_time: bool, as_json: bool = False) -> None:
         self._console, self._in_time, self._as_json = console, in_time, as_json
-        self._started = self._said = time.monotonic()
+        self._started = self._printed = time.monotonic()
         self._first: int | None = None
         self._latest: Progress | None = None
         self._loops = 0
@@ -88,7 +88,7 @@ class Meter:
         return self._console.is_terminal and not self._as_json
 
     def __enter__(self) -> None:
-        self._started = self._said = time.monotonic()
+        self._started = self._printed = time.monotonic()
         if self._changes:
             self._live.start()
 
@@ -123,8 +123,8 @@ class Meter:
         if self._first is None and abs(progress.reached) < ENDLESS:
             self._first = progress.reached
         now = time.monotonic()
-        if not self._changes and now - self._said >= LINE_SECONDS:
-            self._said = now
+        if not self._changes and now - self._printed >= LINE_SECONDS:
+            self._printed = now
             standing = self.standing(progress)
             line = json.dumps(asdict(standing)) if self._as_json else str(standing)
             say(line, err=True)
@@ -157,12 +157,12 @@ class Meter:
 def counting(what: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
     """Tell on stderr how many of something were worked off, when it takes longer than a moment."""
     console = Console(stderr=True, quiet=quiet)
-    said = time.monotonic() + QUIET_SECONDS - LINE_SECONDS
+    printed = time.monotonic() + QUIET_SECONDS - LINE_SECONDS
 
     def count(number: int) -> None:
-        nonlocal said
-        if time.monotonic() - said >= (0.25 if console.is_terminal else LINE_SECONDS):
-            said = time.monotonic()
+        nonlocal printed
+        if time.monotonic() - printed >= (0.25 if console.is_terminal else LINE_SECONDS):
+            printed = time.monotonic()
             console.print(f"{number:,} {what}", end="\r" if console.is_terminal else "\n")
 
     yield count

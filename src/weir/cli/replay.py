@@ -183,18 +183,18 @@ def explain_app(
     path: Path,
     name: str | None,
     params: Sequence[str] | None,
-    said: Sequence[str] | None,
+    settings_text: Sequence[str] | None,
     parallelism: int,
     form: Literal["text", "dot", "json"],
 ) -> None:
     """Show what an app's handlers do with its states, and the plan that comes of it."""
-    from weir.plan.explain import explain as shown
+    from weir.plan.explain.explanation import explain as shown
     from weir.plan.settings import with_settings
     from weir.replay.app_programs import how_it_runs
     from weir.runtime.program_plan import plan_program
 
     program = program_of_app(path, name, None, params, None, "parquet")
-    planned = plan_program(with_settings(program, pairs(said, "--set")), parallelism)
+    planned = plan_program(with_settings(program, pairs(settings_text, "--set")), parallelism)
     text = shown(planned.program, planned.stages, form).rstrip("\n")
     if form != "text":
         put(f"{text}\n")

@@ -185,7 +185,7 @@ def _as_json(command: str, result: SeedResult) -> dict[str, object]:
         "seed": result.seed,
         "workload": result.workload,
         "passed": result.passed,
-        "reason": result.reason,
+        "reason": result.reason or "",
         "command": command,
         "faults": list(result.faults.kinds),
         "seconds": round(result.simulated_seconds, 3),

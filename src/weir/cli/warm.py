@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,20 +19,12 @@ from weir.cli.command_line import (
     told_warnings,
 )
 from weir.cli.programs import ParamOption, read_program
-from weir.cli.progress import counting
 from weir.cli.replay import AppNameOption, is_app, read_app, single_values
-from weir.wording import in_one_line
+from weir.wording import counted, in_one_line
 
 if TYPE_CHECKING:
+    from weir.loops.loop import Loop
     from weir.plan.program import Program
-
-FUNCTIONS = """
-STREAM A (vs BIGINT, k STRING) FROM 'a.jsonl';
-Out = SELECT xxhash64(k) AS h, split(k, '1') AS s, split(k, '12') AS t, contains(k, '12') AS c
-  FROM A;
-OUTPUT Out TO 'out.jsonl';
-"""
-"""The functions that are loops."""
 
 
 def warm(
@@ -54,8 +45,8 @@ def warm(
 
     Example: [bold]WEIR_CACHE=/opt/weir/loops weir warm[/bold]
 
-    Made-up rows go through the program's operators, or through all operators. Only the
-    cache is read and written, and none of the user's functions is called.
+    The operators of the program decide which loops it needs. Only the cache is read and
+    written, and none of the user's functions is called.
     """
     with clean_errors(debug):
         if spark:
@@ -63,22 +54,15 @@ def warm(
                 raise Usage("--spark takes no program: it is for all of them")
             _keep_classes(as_json)
             return
-        from weir.local.rehearsal import rehearsed
-        from weir.loops.code_cache import code_folder, count_compiled, packed
+        from weir.loops.code_cache import code_folder
+        from weir.loops.parallel_compilation import compile_together, missing_loops
 
         began = time.monotonic()
-        programs = _all_programs() if program is None else warmed_programs(program, param, name)
-        with counting(f"of {len(programs)} programs rehearsed", quiet=as_json) as progress:
-            for number, each in enumerate(programs):
-                progress(number)
-                rehearsal = rehearsed(each)
-                for error in rehearsal.errors:
-                    say(
-                        f"weir: warning: not all loops compiled: {in_one_line(error)}",
-                        err=True,
-                    )
-                packed(rehearsal.needs)
-        compiled, seconds, folder = count_compiled(), time.monotonic() - began, code_folder()
+        missing = missing_loops(_loops_of(program, param, name))
+        if missing and not as_json:
+            say(f"weir: compiling {counted(len(missing), 'loop')}", err=True)
+        compile_together(missing)
+        compiled, seconds, folder = len(missing), time.monotonic() - began, code_folder()
         if as_json:
             where = None if folder is None else str(folder)
             put_json({"compiled": compiled, "seconds": round(seconds, 3), "folder": where})
@@ -90,6 +74,17 @@ def warm(
             say(f"nothing to do: all loops are compiled, {where}")
 
 
+def _loops_of(path: Path | None, params: Sequence[str] | None, name: str | None) -> list[Loop]:
+    """List the loops that a program needs, or all."""
+    from weir.runtime.loop_needs import all_loops, needed_loops
+
+    if path is None:
+        return all_loops()
+    programs = warmed_programs(path, params, name)
+    needed = (loop for each in programs for loop in needed_loops(each, complete=True))
+    return list(dict.fromkeys(needed))
+
+
 def warmed_programs(
     path: Path, params: Sequence[str] | None, name: str | None
 ) -> Sequence[Program]:
@@ -99,11 +94,11 @@ def warmed_programs(
             raise Usage("--app belongs to an app's .py file")
         with told_warnings():
             return [read_program(path, params)]
-    from weir.replay.app_programs import rehearsed_programs
+    from weir.replay.app_programs import programs_of_runs
 
     loaded = read_app(path, name)
     with told_warnings():
-        return rehearsed_programs(loaded, single_values(params))
+        return programs_of_runs(loaded, single_values(params))
 
 
 def _keep_classes(as_json: bool) -> None:
@@ -116,14 +111,3 @@ def _keep_classes(as_json: bool) -> None:
         put_json({"archive": str(path), "seconds": round(seconds, 3)})
     else:
         say(f"Spark's classes kept in {seconds:.1f} s, in {in_one_line(str(path))}")
-
-
-def _all_programs() -> Sequence[Program]:
-    """Make programs with every operator and every function that is a loop."""
-    from weir.script.program import parse_program
-    from weir.simulator.workloads import make_workload, workload_names
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        functions = parse_program(FUNCTIONS)
-    return [*(make_workload(name, 0).program for name in workload_names()), functions]

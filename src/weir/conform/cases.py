@@ -28,9 +28,9 @@ from weir.events.batch import Batch
 from weir.events.types import BIGINT
 from weir.ingress.memory_partitions import CTI_KEY, MemoryPartition
 from weir.local.runner import Emit, LocalRun
+from weir.plan.fluent.sources import declare_source
 from weir.plan.operators import Source
 from weir.plan.program import Output, Program
-from weir.plan.sources import declare_source
 from weir.runtime.outputs import output_schema
 from weir.script.program import parse_program
 from weir.wording import counted
@@ -53,14 +53,14 @@ class ConformanceCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseVerdict:
-    """Says what came of a case; `reason` is empty when it passed."""
+    """Says what came of a case: the `reason` why it failed, or None."""
 
     id: str
-    reason: str = ""
+    reason: str | None = None
 
     @property
     def passed(self) -> bool:
-        return not self.reason
+        return self.reason is None
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def _as_point(item: dict[str, object]) -> dict[str, object]:
 # --- judging ---------------------------------------------------------------------------------
 
 
-def _judge(case: ConformanceCase, trial: Trial, outcome: Outcome) -> str:
+def _judge(case: ConformanceCase, trial: Trial, outcome: Outcome) -> str | None:
     if outcome.error is not None:
         return _judge_error(case, outcome.error, trial.where)
     shape = output_schema(trial.program.outputs[0])
@@ -296,31 +296,31 @@ def _judge(case: ConformanceCase, trial: Trial, outcome: Outcome) -> str:
         return f"({trial.where}) wanted an error with {case.error!r}, came {shown}"
     missing, unexpected = expected - actual, actual - expected
     if not missing and not unexpected:
-        return ""
+        return None
     return (
         f"({trial.where}) missing [{shown_rows(missing, shape.names)}], "
         f"unexpected [{shown_rows(unexpected, shape.names)}]"
     )
 
 
-def _judge_error(case: ConformanceCase, message: str, where: str = "") -> str:
+def _judge_error(case: ConformanceCase, message: str, where: str = "") -> str | None:
     setting = f"({where}) " if where else ""
     error = " ".join(message.split())
     if case.error is None:
         return f"{setting}wanted {counted(len(case.expected or ()), 'row')}, came an error: {error}"
     if case.error.lower() not in message.lower():
         return f"{setting}wanted an error with {case.error!r}, came: {error}"
-    return ""
+    return None
 
 
 def _compare(
     first: tuple[Trial, Outcome], of_parallelism: tuple[Trial, Outcome], now: tuple[Trial, Outcome]
-) -> str:
+) -> str | None:
     """Compare the fingerprints across runs."""
     if now[1].digest != first[1].digest:
         return f"digest {first[1].digest} ({first[0].where}), but {now[1].digest} ({now[0].where})"
     before, after = of_parallelism[1].checksums, now[1].checksums
     if before == after:
-        return ""
+        return None
     name = next(n for n in sorted({*before, *after}) if before.get(n) != after.get(n))
     return f"other rows in {name}: ({of_parallelism[0].where}) and ({now[0].where}) differ"

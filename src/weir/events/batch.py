@@ -73,7 +73,7 @@ class Batch:
         index = pa.array(rows)
         columns = tuple(pc.call_function("take", [c, index], _UNCHECKED) for c in self.columns)
         origin = tuple(o.take(rows) for o in self.origin)
-        vs, ve = lifetimes_at(self.vs, self.ve, rows)
+        vs, ve = lifetimes_at(self.vs, self.ve, np.ascontiguousarray(rows, dtype=np.int64))
         return Batch(vs, ve, columns, origin)
 
 
@@ -83,7 +83,7 @@ def empty_batch(types: Sequence[pa.DataType], origins: int = 0) -> Batch:
 
 
 def concat_batches(batches: Sequence[Batch]) -> Batch:
-    """Put batches that have the same columns one behind the other."""
+    """Put batches that have the same columns one after the other."""
     if len(batches) == 1:
         return batches[0]
     first = batches[0]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import ReadI64s
 from weir.loops.compiled import compiled
 
 
 @compiled
-def lifetimes_at(vs, ve, rows):
+def lifetimes_at(vs: ReadI64s, ve: ReadI64s, rows: ReadI64s):
     """Return the lifetimes of the rows at these positions."""
     # Both at once: one waits for memory while the other does.
     starts, ends = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)

@@ -88,8 +88,9 @@ def canonical_words(column: pa.Array) -> npt.NDArray[np.int64]:
 
 def decimal_words(column: pa.Array) -> npt.NDArray[np.int64]:
     """Return the unscaled values of a DECIMAL column as (low, high) words; NULL is (0, 0)."""
-    raw = array_of(column.buffers()[1], np.int64).reshape(-1, 2)
-    words = raw[column.offset : column.offset + len(column)]
+    start, stop = column.offset, column.offset + len(column)
+    # An empty column may have a buffer that is too small for any value.
+    words = array_of(column.buffers()[1], np.int64)[2 * start : 2 * stop].reshape(-1, 2)
     if column.null_count:
         words = np.where(null_mask(column)[:, None], np.int64(0), words)
     return words

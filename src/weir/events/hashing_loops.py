@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I64, U64, Booleans, I32s, I64s, U8s, U32s, U64s
 from weir.loops.compiled import compiled, in_place
 
 _NULL = np.uint64(0x6E756C6C)  # folded in instead of a value
 
 
 @compiled
-def by_part(parts, count):
+def by_part(parts: U32s, count: I64):
     """Return the positions that put the rows of each part together, in their order, and where
     each part ends."""
     ends = np.zeros(count, dtype=np.int64)
@@ -49,14 +50,14 @@ def _fold(word, first, second):
 
 
 @in_place
-def fold_words(words, first, second):
+def fold_words(words: I64s, first: U64s, second: U64s):
     """Fold a word into each row's hash."""
     for row in range(len(words)):
         first[row], second[row] = _fold(np.uint64(words[row]), first[row], second[row])
 
 
 @in_place
-def fold_words_or_null(words, nulls, first, second):
+def fold_words_or_null(words: I64s, nulls: Booleans, first: U64s, second: U64s):
     """Fold a word, or NULL, into each row's hash."""
     for row in range(len(words)):
         if nulls[row]:
@@ -85,7 +86,7 @@ def eight_bytes(data, at):
 
 
 @in_place
-def fold_bytes(offsets, data, nulls, first, second):
+def fold_bytes(offsets: I32s, data: U8s, nulls: Booleans, first: U64s, second: U64s):
     """Fold a text or NULL into each row's hash, eight bytes at a time."""
     eight, size = np.uint64(8), np.uint64(len(data))
     for row in range(len(offsets) - 1):
@@ -109,7 +110,7 @@ def fold_bytes(offsets, data, nulls, first, second):
 
 
 @in_place
-def fold_elements(offsets, lengths, e1, e2, first, second):
+def fold_elements(offsets: I64s, lengths: I64s, e1: U64s, e2: U64s, first: U64s, second: U64s):
     """Fold the hashes of a list's elements into each row's hash."""
     for row in range(len(lengths)):
         for i in range(lengths[row]):
@@ -119,7 +120,7 @@ def fold_elements(offsets, lengths, e1, e2, first, second):
 
 
 @in_place
-def sum_halves(words):
+def sum_halves(words: U64s):
     """Return the sums of the words' upper and lower halves, which do not overflow."""
     upper, lower = np.uint64(0), np.uint64(0)
     for word in words:
@@ -129,7 +130,7 @@ def sum_halves(words):
 
 
 @in_place
-def fold_rows(first, second, a, b):
+def fold_rows(first: U64s, second: U64s, a: U64, b: U64):
     """Return the running checksum (a, b) after rows of these hashes."""
     for row in range(len(first)):
         a = (a ^ first[row]) * np.uint64(0x9E3779B97F4A7C15)

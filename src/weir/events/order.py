@@ -185,5 +185,6 @@ def _bytes_codes(column: pa.Array) -> Int64s:
 
 def _wide_decimal_codes(column: pa.Array) -> Int64s:
     words = decimal_words(column)
+    high = np.ascontiguousarray(words[:, 1])
     unsigned_low = words[:, 0] ^ START  # flips the sign bit: signed codes that order as unsigned
-    return dense_codes([np.asarray(column.is_valid()).astype(np.int64), words[:, 1], unsigned_low])
+    return dense_codes([np.asarray(column.is_valid()).astype(np.int64), high, unsigned_low])

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from weir.events.batch import Int64s
 from weir.events.hashing import binary_buffers, canonical_words, decimal_words
 from weir.events.order_bytes_loops import escaped_texts, listed_elements, side_by_side
+from weir.loops.arrow_memory import numbers_of
 
 UInt8s = npt.NDArray[np.uint8]
 Encoded = tuple[Int64s, UInt8s]
@@ -48,7 +49,7 @@ def order_bytes(column: pa.Array, *, exact: bool = False) -> Encoded:
     if pa.types.is_list(dtype):
         lengths = pc.fill_null(pc.list_value_length(column), -1)
         elements = order_bytes(column.flatten(), exact=exact)
-        listed: Encoded = listed_elements(np.asarray(lengths), *elements)
+        listed: Encoded = listed_elements(numbers_of(lengths), *elements)
         return listed
     if is_plain(dtype):
         return _flagged(valid, number_bytes(plain_codes(column, exact=exact)))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import Booleans, I32s, I64s, U8s
 from weir.loops.compiled import compiled
 
 
 @compiled
-def escaped_texts(offsets, data, valid):
+def escaped_texts(offsets: I32s, data: U8s, valid: Booleans):
     """Write each text with its 0 bytes escaped and an end mark, or NULL."""
     size = 0
     for row in range(len(valid)):
@@ -38,7 +39,7 @@ def escaped_texts(offsets, data, valid):
 
 
 @compiled
-def listed_elements(lengths, offsets, data):
+def listed_elements(lengths: I32s, offsets: I64s, data: U8s):
     """Write lists of so many elements each, −1 for NULL; `data` has the elements' bytes."""
     size = len(data) + len(offsets) - 1
     for length in lengths:
@@ -64,7 +65,7 @@ def listed_elements(lengths, offsets, data):
 
 
 @compiled
-def side_by_side(left_offsets, left, right_offsets, right):
+def side_by_side(left_offsets: I64s, left: U8s, right_offsets: I64s, right: U8s):
     """Return the bytes of each row of the first column followed by those of the second."""
     out = np.empty(len(left) + len(right), dtype=np.uint8)
     offsets = np.zeros(len(left_offsets), dtype=np.int64)

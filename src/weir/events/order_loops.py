@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import Booleans, I64s
 from weir.loops.compiled import compiled, in_place
 
 _DIGIT = 11  # bits: the counts of a digit stay in the nearest cache
@@ -12,7 +13,7 @@ _SHORT = 32  # rows that are sorted by inserting one by one
 
 
 @compiled
-def sort_within(groups, values):
+def sort_within(groups: I64s, values: I64s):
     """Return the positions that sort each run of equal groups by value, stably.
 
     Runs are mostly a few rows long, where inserting one by one beats any general sort.
@@ -115,7 +116,7 @@ def _merge_sort(values, start, stop, order, other):
 
 
 @compiled
-def still_tied(groups, ordered, places):
+def still_tied(groups: I64s, ordered: I64s, places: I64s):
     """Find the rows that are still tied after one more key, and the new tie of each.
 
     `places` are their positions in order; `groups` is the tie that each was in before.
@@ -136,7 +137,7 @@ def still_tied(groups, ordered, places):
 
 
 @in_place
-def tell_apart(values, tied):
+def tell_apart(values: I64s, tied: Booleans):
     """Clear `tied[i]` where row i + 1 is larger than row i, of the rows that are tied so far.
 
     Return how many ties are left; −1 at the first that is smaller.

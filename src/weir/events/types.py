@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -46,6 +47,8 @@ _ELSEWHERE = {
     **dict.fromkeys(("NUMERIC", "NUMBER"), "DECIMAL(p, s)"),
     "BOOL": "BOOLEAN",
 }
+_STORED = _SIMPLE | {"NULL": NULL}
+_TOKEN = re.compile(r'"(?:[^"]|"")*"|\w+|\S')
 _NAMES = {dtype: name for name, dtype in _SIMPLE.items()} | {NULL: "NULL"}
 
 
@@ -58,7 +61,7 @@ def simple_type(name: str) -> pa.DataType | None:
     return _SIMPLE.get(name.upper())
 
 
-def type_name(dtype: pa.DataType) -> str:
+def type_name(dtype: pa.DataType, field_name: Callable[[str], str] = str) -> str:
     """Return how a script writes a type.
 
     >>> type_name(pa.list_(pa.decimal128(10, 2)))
@@ -67,11 +70,29 @@ def type_name(dtype: pa.DataType) -> str:
     if pa.types.is_decimal(dtype):
         return f"DECIMAL({dtype.precision}, {dtype.scale})"
     if pa.types.is_list(dtype):
-        return f"LIST({type_name(dtype.value_type)})"
+        return f"LIST({type_name(dtype.value_type, field_name)})"
     if pa.types.is_struct(dtype):
-        fields = ", ".join(f"{f.name} {type_name(f.type)}" for f in dtype)
-        return f"STRUCT({fields})"
+        fields = (f"{field_name(f.name)} {type_name(f.type, field_name)}" for f in dtype)
+        return f"STRUCT({', '.join(fields)})"
     return _NAMES.get(dtype, str(dtype))
+
+
+def stored_type_name(dtype: pa.DataType) -> str:
+    """Return a type as it is stored, for `parse_stored_type`: fields may have any names, and types
+    may be NULL.
+
+    >>> stored_type_name(pa.struct([("a", BIGINT), ("x y", pa.list_(NULL))]))
+    'STRUCT(a BIGINT, "x y" LIST(NULL))'
+    """
+    return type_name(dtype, _quoted_field)
+
+
+def _quoted_field(name: str) -> str:
+    return name if _is_word(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _is_word(name: str) -> bool:
+    return name.isidentifier() and re.fullmatch(r"\w+", name) is not None
 
 
 def holding_type(dtype: pa.DataType) -> pa.DataType | None:
@@ -123,9 +144,22 @@ def parse_type(text: str) -> pa.DataType:
     >>> parse_type("LIST(DECIMAL(10, 2))") == pa.list_(pa.decimal128(10, 2))
     True
     """
-    tokens = re.findall(r"\w+|\S", text)
+    return _parsed_type(text, _SIMPLE)
+
+
+def parse_stored_type(text: str) -> pa.DataType:
+    """Return the type that `stored_type_name` wrote; PlanError for any other text.
+
+    >>> parse_stored_type('STRUCT("x y" LIST(NULL))')
+    StructType(struct<x y: list<item: null>>)
+    """
+    return _parsed_type(text, _STORED)
+
+
+def _parsed_type(text: str, simple: Mapping[str, pa.DataType]) -> pa.DataType:
+    tokens = _TOKEN.findall(text)
     try:
-        dtype = _read_type(tokens)
+        dtype = _read_type(tokens, simple)
     except IndexError:
         dtype = None
     if dtype is None or tokens:
@@ -150,19 +184,19 @@ def type_hint(name: str) -> str:
 _CLOSED_BY = {"(": ")", "<": ">"}
 
 
-def _read_type(tokens: list[str]) -> pa.DataType | None:
+def _read_type(tokens: list[str], simple: Mapping[str, pa.DataType]) -> pa.DataType | None:
     """Return the type at the front of the tokens, which are used up; IndexError when they run
     out."""
     name = tokens.pop(0).upper()
     if name not in ("DECIMAL", "LIST", "ARRAY", "STRUCT"):
-        return simple_type(name)
+        return simple.get(name)
     closing = _CLOSED_BY.get(tokens.pop(0))
     if name == "DECIMAL":
         dtype = _read_decimal(tokens)
     elif name == "STRUCT":
-        dtype = _read_struct(tokens)
+        dtype = _read_struct(tokens, simple)
     else:
-        element = _read_type(tokens)
+        element = _read_type(tokens, simple)
         dtype = None if element is None else pa.list_(element)
     return dtype if tokens.pop(0) == closing else None
 
@@ -178,12 +212,13 @@ def _read_decimal(tokens: list[str]) -> pa.DataType | None:
     return pa.decimal128(int(precision), int(scale)) if fits else None
 
 
-def _read_struct(tokens: list[str]) -> pa.DataType | None:
+def _read_struct(tokens: list[str], simple: Mapping[str, pa.DataType]) -> pa.DataType | None:
     fields: dict[str, pa.DataType] = {}
     while True:
-        name = tokens.pop(0)
-        dtype = _read_type(tokens)
-        if dtype is None or name in fields or not name.isidentifier():
+        token = tokens.pop(0)
+        name = token[1:-1].replace('""', '"') if token[0] == '"' else token
+        dtype = _read_type(tokens, simple)
+        if dtype is None or name in fields or not (token[0] == '"' or _is_word(name)):
             return None
         fields[name] = dtype
         if tokens[0] != ",":

@@ -27,7 +27,7 @@ from weir.errors import RunError
 from weir.files.bucket_errors import CONFLICTS, code_of, reason_of
 from weir.files.buckets import open_bucket
 from weir.plan.urls import refuse_secrets
-from weir.reliable.keys import is_ephemeral
+from weir.reliable.object_names import is_ephemeral
 from weir.reliable.store import Body, ObjectExists, StoreRefuses
 
 if TYPE_CHECKING:

@@ -35,8 +35,7 @@ from obstore.exceptions import (
 from obstore.store import from_url
 
 from weir.errors import InputError, PlanError, RunError
-from weir.files.aws_commands import CommandKeys
-from weir.files.aws_profile import profile_keys, profile_settings
+from weir.files.aws_profile import CommandKeys, profile_keys, profile_settings
 from weir.files.bucket_errors import code_of, reason_of
 from weir.files.obstore_use import note_use
 from weir.plan.urls import BUCKET_SCHEMES, refuse_secrets
@@ -59,8 +58,8 @@ _NO_KEY = re.compile(r"(^|/)\.{0,2}(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The version of an object that was found: its size, and the store's tag."""
+class ObjectVersion:
+    """The version of an object: its size, and the store's tag."""
 
     size: int
     tag: str
@@ -92,7 +91,7 @@ def address(url: str) -> Address:
 # --- requests ------------------------------------------------------------------------------
 
 
-def find_object(url: str) -> Found | None:
+def find_object(url: str) -> ObjectVersion | None:
     """Return which version of an object is there; None if there is none. A bucket that is not there
     is an InputError."""
     at = address(url)
@@ -100,7 +99,7 @@ def find_object(url: str) -> Found | None:
         return _look(at)
 
 
-def _look(at: Address) -> Found | None:
+def _look(at: Address) -> ObjectVersion | None:
     """Return which version of an object is there; None if there is none. What obstore raises for a
     bucket that is not there goes on."""
     store = _store(at.bucket)
@@ -114,7 +113,7 @@ def _look(at: Address) -> Found | None:
         return None
 
 
-def list_objects(url: str) -> Iterator[tuple[str, Found]]:
+def list_objects(url: str) -> Iterator[tuple[str, ObjectVersion]]:
     """Give all objects below a URL that ends in `/`, in any order."""
     at = address(f"{url}x")
     prefix = at.key[:-1]
@@ -146,7 +145,7 @@ def download_object(url: str, path: str) -> None:
             file.write(read_range(url, version, start, min(start + PART_BYTES, version.size)))
 
 
-def read_range(url: str, version: Found, start: int, end: int) -> bytes:
+def read_range(url: str, version: ObjectVersion, start: int, end: int) -> bytes:
     """Return the bytes from `start` up to `end`, of the very version that was found."""
     at = address(url)
     with _reading(url):
@@ -228,9 +227,9 @@ def _part_bytes(size: int) -> int:
     return max(PART_BYTES, -(-size // _MOST_PARTS))
 
 
-def _version_of(meta: ObjectMeta) -> Found:
+def _version_of(meta: ObjectMeta) -> ObjectVersion:
     # Every store of these schemes gives a tag; for one that does not, its time stands in.
-    return Found(int(meta["size"]), meta["e_tag"] or str(meta["last_modified"]))
+    return ObjectVersion(int(meta["size"]), meta["e_tag"] or str(meta["last_modified"]))
 
 
 # --- buckets -------------------------------------------------------------------------------

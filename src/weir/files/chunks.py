@@ -1,9 +1,9 @@
 """Chunks: rows of one partition in order, with offsets and line numbers, as readers make them.
 
 Contract
-1. A partition is one file. Its data rows are numbered from 0 (the *offset*), bad ones
-   included; explicit CTIs have no number. Offsets depend on the file alone, never on chunks.
-   In a partition that is not a file they grow, and may have gaps.
+1. A partition is one file, what one connector reads, or rows in memory. The data rows of a file are
+   numbered from 0 (the *offset*), bad ones included; explicit CTIs have no number. Offsets depend
+   on the file alone, never on chunks. In other partitions they grow, and may have gaps.
 2. A reader judges form only (is this line a row of these columns?). It never raises for a bad
    row: it lists it, and the ingress decides, in offset order.
 3. `chunks(size, start)` gives the rows from offset `start` on; a CTI that stands right before
@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from weir.errors import InputError
 from weir.events.batch import Int64s
-from weir.files.buckets import Found, find_object
+from weir.files.buckets import ObjectVersion, find_object
 from weir.files.compressed_files import codec_of, decompressed
 from weir.files.object_file import ObjectFile
 from weir.plan.operators.source import MAX_RECORD
@@ -91,8 +91,7 @@ class FilePlace:
 
 
 class SourcePartition(Protocol):
-    """A partition is one file of a source, or rows in memory. `size` is in bytes, in memory in
-    rows."""
+    """Gives the rows of one partition of a source. `size` is in bytes, in memory in rows."""
 
     @property
     def name(self) -> str: ...
@@ -116,7 +115,7 @@ class DataFile:
     """Names a file with its declared columns, and those of them that are needed (None: all).
 
     `name` is what errors and LATE rows show; a relative one starts at `root`, for processes that
-    work in another folder. The name of an object in a bucket is its URL, and `found` the version
+    work in another folder. The name of an object in a bucket is its URL, and `version` the one
     that all who read it read.
     """
 
@@ -126,7 +125,7 @@ class DataFile:
     root: str = ""
     max_record: int = MAX_RECORD
     """The bytes that a record of a text file may have."""
-    found: Found | None = None
+    version: ObjectVersion | None = None
     unit: str | None = None
     """What numbers of times count, of explicit CTIs too (`time_units.py`)."""
     since: FilePlace | None = None
@@ -139,22 +138,22 @@ class DataFile:
 
     @property
     def size(self) -> int:
-        return os.path.getsize(self.path) if self.found is None else self.found.size
+        return os.path.getsize(self.path) if self.version is None else self.version.size
 
     def open_text(self) -> BinaryIO:
         """Open the file to be read to its end, from its beginning or from where reading begins."""
         codec = codec_of(self.name)
-        if self.found is None:
+        if self.version is None:
             if codec is None:
                 return open(self.path, "rb")
             return decompressed(open(self.path, "rb"), codec, self.name)
-        opened = self.open_object(self.found)
+        opened = self.open_object(self.version)
         begins = 0 if self.since is None or codec is not None else self.since.position
-        opened.expect([(begins, self.found.size)])
+        opened.expect([(begins, self.version.size)])
         text = io.BufferedReader(opened)
         return text if codec is None else decompressed(text, codec, self.name)
 
-    def open_object(self, version: Found) -> ObjectFile:
+    def open_object(self, version: ObjectVersion) -> ObjectFile:
         """Open an object, to be read here and there."""
         return ObjectFile(self.name, version)
 
@@ -162,7 +161,7 @@ class DataFile:
         return self.needed is None or column in self.needed
 
 
-def found_object(url: str) -> Found:
+def object_version(url: str) -> ObjectVersion:
     """Return which version of an object is there; raise InputError if there is none."""
     version = find_object(url)
     if version is None:

@@ -18,15 +18,15 @@ import pyarrow as pa
 
 from weir.errors import InputError
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP
-from weir.files.buckets import Found
+from weir.files.buckets import ObjectVersion
 from weir.files.chunks import DataFile
 from weir.files.columnar import stored_schema
 from weir.files.readers import ending_of
 from weir.files.record_frames import to_utf8
-from weir.plan.binding.coercion import common_type
+from weir.plan.functions.coercion import common_type
 
-Guess = tuple[pa.DataType, str]
-"""The type of a column, and notes about it."""
+Guess = tuple[pa.DataType, str | None]
+"""The type of a column, and a note about it, if there is one."""
 
 _TIMESTAMP = re.compile(
     r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}(:?\d{2})?)?", re.ASCII
@@ -39,13 +39,15 @@ _CODE = re.compile(r"[+-]?0\d+|\+\d+", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|-?Infinity", re.ASCII)
 
 
-def file_columns(file: str, version: Found | None, most: int) -> Mapping[str, Guess]:
+def file_columns(file: str, version: ObjectVersion | None, most: int) -> Mapping[str, Guess]:
     """Return the columns of a file with their types, by its first rows, and notes about them:
     NULL where no value was seen, and a type of Arrow's where the language has none."""
     ending = ending_of(file)
     if ending in (".parquet", ".arrow"):
         stored = stored_schema(file, version)
-        columns = [(field.name, (_weirs(field.type), "")) for field in stored]
+        columns: list[tuple[str, Guess]] = [
+            (field.name, (_weirs(field.type), None)) for field in stored
+        ]
     elif ending == ".csv":
         columns = _csv(_lines(file, version, most), file)
     elif ending == ".jsonl":
@@ -130,8 +132,8 @@ def _weirs(dtype: pa.DataType) -> pa.DataType:
     return BINARY if any(is_binary(dtype) for is_binary in binaries) else dtype
 
 
-def _lines(file: str, version: Found | None, most: int) -> list[str]:
-    data = DataFile(file, (), found=version)
+def _lines(file: str, version: ObjectVersion | None, most: int) -> list[str]:
+    data = DataFile(file, (), version=version)
     with io.TextIOWrapper(data.open_text(), encoding="utf-8-sig", newline="") as text:
         try:
             lines = list(islice(text, most + 1))
@@ -167,8 +169,8 @@ def _of_fields(values: Sequence[str]) -> Guess:
     return dtype, _wide(dtype)
 
 
-def _wide(dtype: pa.DataType) -> str:
-    return "there are numbers beyond 64 bits" if pa.types.is_decimal(dtype) else ""
+def _wide(dtype: pa.DataType) -> str | None:
+    return "there are numbers beyond 64 bits" if pa.types.is_decimal(dtype) else None
 
 
 def _of_whole(numbers: Sequence[int]) -> pa.DataType | None:

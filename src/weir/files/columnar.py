@@ -28,7 +28,7 @@ import pyarrow as pa
 from weir.errors import InputError, WeirError
 from weir.events.arrow_streams import check_intact
 from weir.events.types import BIGINT, DOUBLE, TIMESTAMP, type_name
-from weir.files.buckets import Found
+from weir.files.buckets import ObjectVersion
 from weir.files.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, DataFile, shown
 from weir.files.columnar_types import columns_to_read
 from weir.files.object_file import AHEAD, ObjectFile, joined
@@ -58,7 +58,7 @@ class ParquetFile(DataFile):
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
         with ExitStack() as opened:
-            source = self.path if self.found is None else self.open_object(self.found)
+            source = self.path if self.version is None else self.open_object(self.version)
             if isinstance(source, ObjectFile):
                 opened.enter_context(source)
             file = opened.enter_context(closing(_opened(self, source)))
@@ -98,7 +98,7 @@ class ArrowFile(DataFile):
     """A `.arrow` file (IPC file or stream format) as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        with _opened_ipc(self.path, self.found) as source:
+        with _opened_ipc(self.path, self.version) as source:
             with _names_the_file(self.name):
                 schema = _ipc(source, self.name, None).schema
                 columns = columns_to_read(schema, self)
@@ -195,7 +195,7 @@ class ArrivingBatches(DataFile):
             yield from _chunks(self, batches, columns, size, start)
 
 
-def stored_schema(file: str, version: Found | None = None) -> pa.Schema:
+def stored_schema(file: str, version: ObjectVersion | None = None) -> pa.Schema:
     """Return the columns in the metadata of a Parquet or Arrow file."""
     if file.lower().endswith(".parquet"):
         data = ParquetFile(file, ())
@@ -209,7 +209,7 @@ def stored_schema(file: str, version: Found | None = None) -> pa.Schema:
 def finer_rows(file: ParquetFile | ArrowFile, most: int) -> tuple[int, int]:
     """Return how many rows were looked at, the first ones, and in how many of them a TIMESTAMP is
     finer than a microsecond."""
-    schema = stored_schema(file.name if file.found is not None else file.path, file.found)
+    schema = stored_schema(file.name if file.version is not None else file.path, file.version)
     names = [n for n, dtype in file.columns if dtype == TIMESTAMP and n in schema.names]
     finer = [
         n for n in names if schema.field(n).type == pa.timestamp("ns", schema.field(n).type.tz)
@@ -296,7 +296,7 @@ def _opened(data: DataFile, source: str | ObjectFile) -> pq.ParquetFile:
 
 
 @contextmanager
-def _opened_ipc(path: str, version: Found | None) -> Iterator[Bytes]:
+def _opened_ipc(path: str, version: ObjectVersion | None) -> Iterator[Bytes]:
     if version is None:
         with pa.OSFile(path) as file:
             yield file

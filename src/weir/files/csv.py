@@ -27,8 +27,8 @@ from weir.files.json_nesting import is_too_deep
 from weir.files.jsonl import value_decoder, values_as
 from weir.files.record_frames import (
     BYTE_ORDER_MARK,
-    Block,
-    read_blocks,
+    TextChunk,
+    read_text_chunks,
     skip_byte_order_mark,
     to_utf8,
 )
@@ -63,12 +63,14 @@ class CsvFile(DataFile):
             if self.since is not None:
                 seen, lines = self.since.offset, 0
                 file.seek(self.since.position)
-            for block in read_blocks(file, size, self.max_record, line=lines + 1, quoted=True):
+            for text_chunk in read_text_chunks(
+                file, size, self.max_record, line=lines + 1, quoted=True
+            ):
                 chunk = None
-                if block.fits(self.max_record):
-                    chunk = self._plain(block, indexes, len(names), seen, start)
+                if text_chunk.fits(self.max_record):
+                    chunk = self._plain(text_chunk, indexes, len(names), seen, start)
                 if chunk is None:
-                    chunk = self._exact(block, indexes, len(names), seen, start)
+                    chunk = self._exact(text_chunk, indexes, len(names), seen, start)
                 seen = chunk.stop
                 if len(chunk.offsets) or chunk.bad:
                     yield chunk
@@ -79,21 +81,27 @@ class CsvFile(DataFile):
         return {n: indexes[n] for n, dtype in self.columns if self.needs(n) or dtype != STRING}
 
     def _plain(
-        self, block: Block, indexes: Mapping[str, int], width: int, first: int, start: int
+        self, text_chunk: TextChunk, indexes: Mapping[str, int], width: int, first: int, start: int
     ) -> Chunk | None:
-        texts = _plain_texts(block, indexes, width)
-        return None if texts is None else plain_chunk(self, self._typed(texts), block, first, start)
+        texts = _plain_texts(text_chunk, indexes, width)
+        return (
+            None
+            if texts is None
+            else plain_chunk(self, self._typed(texts), text_chunk, first, start)
+        )
 
     def _exact(
-        self, block: Block, indexes: Mapping[str, int], width: int, first: int, start: int
+        self, text_chunk: TextChunk, indexes: Mapping[str, int], width: int, first: int, start: int
     ) -> Chunk:
-        records = _records(block, self.max_record, width)
+        records = _records(text_chunk, self.max_record, width)
         skipped = min(max(start - first, 0), len(records))
         records = records.since(skipped)
         rows = records.readable()
         texts = {n: pa.array([row[at] for row in rows], STRING) for n, at in indexes.items()}
         typed = self._typed(texts)
-        return exact_chunk(self, records, typed, first + skipped, (NO_TIMES, NO_TIMES), block.stop)
+        return exact_chunk(
+            self, records, typed, first + skipped, (NO_TIMES, NO_TIMES), text_chunk.stop
+        )
 
     def _typed(self, texts: Mapping[str, pa.Array]) -> Typed:
         return {n: _values(texts[n], dtype) for n, dtype in self.columns if n in texts}
@@ -145,9 +153,10 @@ def _split(text: str) -> Fields | None:
             return fields
 
 
-def _records(block: Block, limit: int, width: int) -> UntypedRows[Fields]:
-    numbers, texts, too_long = block.records(limit)
+def _records(text_chunk: TextChunk, limit: int, width: int) -> UntypedRows[Fields]:
+    numbers, texts, too_long = text_chunk.records(limit)
     rows: list[Fields] = []
+    reason: str | None
     faults = too_long_faults(too_long, limit)
     for row, text in enumerate(texts):
         if row in faults:
@@ -158,17 +167,17 @@ def _records(block: Block, limit: int, width: int) -> UntypedRows[Fields]:
         except UnicodeDecodeError as error:
             fields, reason = [], f"not UTF-8: {error}"
         else:
-            reason = _misshape(fields, width)
-        if reason:
+            reason = _misfit(fields, width)
+        if reason is not None:
             faults[row] = ("", reason)
         rows.append(fields or [])
     return UntypedRows(numbers, texts, rows, faults)
 
 
-def _misshape(fields: Fields | None, width: int) -> str:
+def _misfit(fields: Fields | None, width: int) -> str | None:
     if fields is None:
         return "a quote that does not fit: torn row"
-    return "" if len(fields) == width else f"wanted {width} fields, came {len(fields)}"
+    return None if len(fields) == width else f"wanted {width} fields, came {len(fields)}"
 
 
 def _column_indexes(names: Fields, columns: Columns, file: str) -> dict[str, int]:
@@ -202,15 +211,15 @@ def _missing(name: str, names: Fields, columns: Columns) -> str:
     return f"the header has no such column, but {shown(', '.join(there))}{meant}"
 
 
-# --- plain blocks --------------------------------------------------------------------------
+# --- plain text chunks ---------------------------------------------------------------------
 
 
 def _plain_texts(
-    block: Block, indexes: Mapping[str, int], width: int
+    text_chunk: TextChunk, indexes: Mapping[str, int], width: int
 ) -> dict[str, pa.Array] | None:
-    """Return the fields of a block by column, if Arrow sees the very records that `_split` sees;
-    else None."""
-    data = block.data
+    """Return the fields of a text chunk by column, if Arrow sees the very records that `_split`
+    sees; else None."""
+    data = text_chunk.data
     # Arrow skips a byte order mark, takes a lone \r for a line end and any quotes; in one column
     # a line of blanks is a row to it.
     if width == 1 or data.startswith(BYTE_ORDER_MARK) or not is_utf8(data):
@@ -240,7 +249,7 @@ def _plain_texts(
         )
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != len(block):
+    if table.num_rows != len(text_chunk):
         return None
     [batch] = table.combine_chunks().to_batches()
     return dict(zip(indexes, batch.columns, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weir.loops.argument_types import I64, Bool, I64s, ReadBytes
 from weir.loops.compiled import in_place
 
 _QUOTE, _BACKSLASH, _NEWLINE = b'"\\\n'
@@ -11,7 +12,7 @@ _OBJECT_FROM_LIST = _OPEN_LIST ^ _OPEN_OBJECT
 
 
 @in_place
-def most_opened(data, ends):
+def most_opened(data: ReadBytes, ends: I64s):
     """The most brackets and braces that one line opens."""
     most = begin = 0
     for row in range(len(ends)):
@@ -24,7 +25,7 @@ def most_opened(data, ends):
 
 
 @in_place
-def goes_beyond(data, limit, by_line):
+def goes_beyond(data: ReadBytes, limit: I64, by_line: Bool):
     """Whether more than `limit` levels are open at a time; `by_line` each line is a text."""
     depth = 0
     inside = escaped = False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I64s, I64Table, ReadBytes, U8s
 from weir.loops.compiled import in_place
 
 NULL, TEXT, WHOLE, NUMBER, TRUTH, REFUSED = range(6)
@@ -19,7 +20,7 @@ WORDS = np.frombuffer(b"truefalsenull", dtype=np.uint8)
 
 
 @in_place
-def copy_texts(characters, begins, ends, out):
+def copy_texts(characters: ReadBytes, begins: I64s, ends: I64s, out: U8s):
     """Write the texts between these positions end to end."""
     at = 0
     for row in range(len(begins)):
@@ -29,7 +30,15 @@ def copy_texts(characters, begins, ends, out):
 
 
 @in_place
-def scan_lines(data, names, name_ends, kinds, words, begins, ends):
+def scan_lines(
+    data: ReadBytes,
+    names: ReadBytes,
+    name_ends: I64s,
+    kinds: I64s,
+    words: ReadBytes,
+    begins: I64Table,
+    ends: I64Table,
+):
     """Write where each value begins and ends; whether the lines are as the contract says."""
     at = np.int64(0)  # a literal would be a type of its own, and `_object` compiled for each
     for row in range(begins.shape[1]):

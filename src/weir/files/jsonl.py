@@ -41,7 +41,7 @@ from weir.events.types import (
 from weir.files.chunks import CHUNK_ROWS, Chunk, Columns, DataFile, shown
 from weir.files.json_nesting import MAX_NESTING, has_too_deep, is_too_deep
 from weir.files.json_scan import KINDS, LineScanner
-from weir.files.record_frames import Block, read_blocks, skip_byte_order_mark
+from weir.files.record_frames import TextChunk, read_text_chunks, skip_byte_order_mark
 from weir.files.sinks import UNPLAIN_NAME
 from weir.files.text_chunks import (
     EPOCH_HINT,
@@ -82,31 +82,31 @@ class JsonLines(DataFile):
     """Reads a `.jsonl` file as a partition."""
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        read = self.block_reader()
+        read = self.chunk_reader()
         seen = 0
         with self.open_text() as file:
             skip_byte_order_mark(file)
             if self.since is not None:
                 seen = self.since.offset
                 file.seek(self.since.position)
-            for block in read_blocks(file, size, self.max_record):
-                chunk = read(block, seen, start)
+            for text_chunk in read_text_chunks(file, size, self.max_record):
+                chunk = read(text_chunk, seen, start)
                 seen = chunk.stop
                 if len(chunk.offsets) or len(chunk.cti_times) or chunk.bad:
                     yield chunk
 
-    def block_reader(self) -> Callable[[Block, int, int], Chunk]:
-        """Return a function that makes a chunk of a block whose first row has this offset; rows
-        before `start` are left out."""
+    def chunk_reader(self) -> Callable[[TextChunk, int, int], Chunk]:
+        """Return a function that makes a chunk of a text chunk whose first row has this offset;
+        rows before `start` are left out."""
         decoder = msgspec.json.Decoder(_form(self.columns, cti=True))
         scanner = self._scanner()
 
-        def read(block: Block, first: int, start: int) -> Chunk:
+        def read(text_chunk: TextChunk, first: int, start: int) -> Chunk:
             chunk = None
-            if block.fits(self.max_record):
-                chunk = self._scanned(scanner, block, first, start)
-                chunk = chunk or self._decoded(decoder, block, first, start)
-            return chunk or self._exact(decoder, block, first, start)
+            if text_chunk.fits(self.max_record):
+                chunk = self._scanned(scanner, text_chunk, first, start)
+                chunk = chunk or self._decoded(decoder, text_chunk, first, start)
+            return chunk or self._exact(decoder, text_chunk, first, start)
 
         return read
 
@@ -117,11 +117,11 @@ class JsonLines(DataFile):
         return LineScanner(self.columns, needed, refused=(_CTI,))
 
     def _scanned(
-        self, scanner: LineScanner | None, block: Block, first: int, start: int
+        self, scanner: LineScanner | None, text_chunk: TextChunk, first: int, start: int
     ) -> Chunk | None:
-        if scanner is None or not is_utf8(block.data):
+        if scanner is None or not is_utf8(text_chunk.data):
             return None
-        texts = scanner.texts(block.data, len(block))
+        texts = scanner.texts(text_chunk.data, len(text_chunk))
         if texts is None:
             return None
         types = dict(self.columns)
@@ -130,20 +130,24 @@ class JsonLines(DataFile):
         doubles = (typed[name][0] for name, dtype in self.columns if dtype == DOUBLE)
         if not all(np.isfinite(numbers(column)).all() for column in doubles):
             return None
-        return plain_chunk(self, typed, block, first, start)
+        return plain_chunk(self, typed, text_chunk, first, start)
 
-    def _decoded(self, decoder: Decoder, block: Block, first: int, start: int) -> Chunk | None:
-        rows = _plain_rows(decoder, block)
-        return None if rows is None else plain_chunk(self, self._typed(rows), block, first, start)
+    def _decoded(
+        self, decoder: Decoder, text_chunk: TextChunk, first: int, start: int
+    ) -> Chunk | None:
+        rows = _plain_rows(decoder, text_chunk)
+        return (
+            None if rows is None else plain_chunk(self, self._typed(rows), text_chunk, first, start)
+        )
 
-    def _exact(self, decoder: Decoder, block: Block, first: int, start: int) -> Chunk:
-        records, ctis = _one_by_one(decoder, block, self.max_record, self.columns, self.unit)
+    def _exact(self, decoder: Decoder, text_chunk: TextChunk, first: int, start: int) -> Chunk:
+        records, ctis = _one_by_one(decoder, text_chunk, self.max_record, self.columns, self.unit)
         skipped = min(max(start - first, 0), len(records))
         kept = [(time, at - skipped) for time, at in ctis if first + at >= start]
         times, indexes = np.array(kept, dtype=np.int64).reshape(-1, 2).T
         records = records.since(skipped)
         typed = self._typed(records.readable())
-        return exact_chunk(self, records, typed, first + skipped, (times, indexes), block.stop)
+        return exact_chunk(self, records, typed, first + skipped, (times, indexes), text_chunk.stop)
 
     def _typed(self, rows: Sequence[msgspec.Struct]) -> Typed:
         return {
@@ -159,14 +163,14 @@ Ctis = list[tuple[int, int]]
 """Times, each with the number of data rows before it."""
 
 
-def _plain_rows(decoder: Decoder, block: Block) -> list[msgspec.Struct] | None:
-    """Decode a block in which each line is one object of the columns and none is a CTI; None for
-    any other block."""
-    data = block.data
+def _plain_rows(decoder: Decoder, text_chunk: TextChunk) -> list[msgspec.Struct] | None:
+    """Decode a text chunk in which each line is one object of the columns and none is a CTI; None
+    for any other text chunk."""
+    data = text_chunk.data
     # Behind a `}` no `{` can follow inside of a value. So all line ends are between values, and
     # with as many values as lines there is one in each.
     between = b"}\r\n{" if data.endswith(b"\r\n") else b"}\n{"
-    if data.count(between) != len(block) - 1 or has_too_deep(data, block.ends):
+    if data.count(between) != len(text_chunk) - 1 or has_too_deep(data, text_chunk.ends):
         return None
     try:
         rows = decoder.decode_lines(data)
@@ -176,14 +180,14 @@ def _plain_rows(decoder: Decoder, block: Block) -> list[msgspec.Struct] | None:
     may_have_cti = b"$cti" in data or b"\\u00" in data
     if may_have_cti and any(cti is not msgspec.UNSET for cti in map(_cti_of, rows)):
         return None
-    return rows if len(rows) == len(block) else None
+    return rows if len(rows) == len(text_chunk) else None
 
 
 def _one_by_one(
-    decoder: Decoder, block: Block, limit: int, columns: Columns, unit: str | None
+    decoder: Decoder, text_chunk: TextChunk, limit: int, columns: Columns, unit: str | None
 ) -> tuple[UntypedRows[msgspec.Struct], Ctis]:
     data: list[tuple[int, bytes, msgspec.Struct]] = []
-    numbers, lines, too_long = block.records(limit)
+    numbers, lines, too_long = text_chunk.records(limit)
     long_faults = too_long_faults(too_long, limit)
     faults: dict[int, tuple[str, str]] = {}
     ctis: Ctis = []
@@ -269,7 +273,7 @@ def _value_form(dtype: pa.DataType) -> Any:
     if pa.types.is_struct(dtype):
         return _form([(f.name, f.type) for f in dtype])
     if pa.types.is_null(dtype):
-        return None
+        return type(None)
     return _FORMS[dtype]
 
 

@@ -21,14 +21,15 @@ from typing import Literal
 import pyarrow as pa
 
 from weir.errors import InputError, PlanError
+from weir.events.decimal_doubles import nearest_doubles
 from weir.events.python_types import TypeText, written_type
-from weir.events.types import DATE, STRING, TIMESTAMP, holding_type, type_name
+from weir.events.types import DATE, DOUBLE, STRING, TIMESTAMP, holding_type, type_name
 from weir.files.python_values import column_of, whole_microseconds
 from weir.plan.advice.python_habits import instead
 from weir.plan.binding.binder import unknown
 from weir.plan.durations import Ticks
-from weir.plan.sources import stream
-from weir.plan.stream import Stream
+from weir.plan.fluent.sources import stream
+from weir.plan.fluent.stream import Stream
 
 KINDS = "a list of dicts, a dict of columns, or a table of Arrow, Pandas or Polars"
 
@@ -213,6 +214,8 @@ def _column(table: pa.Table, name: str, dtype: pa.DataType) -> pa.Array:
     try:
         if dtype == TIMESTAMP and pa.types.is_timestamp(column.type):
             return whole_microseconds(column, name, "the rows")
+        if dtype == DOUBLE and pa.types.is_decimal128(column.type):
+            return nearest_doubles(column)
         return column.cast(dtype)
     except pa.ArrowException as error:
         why = f"values of {column.type} do not fit into {type_name(dtype)}: {error}"

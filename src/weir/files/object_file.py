@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from weir.files.buckets import Found, read_range
+from weir.files.buckets import ObjectVersion, read_range
 
 PIECE_BYTES = 1 << 22
 AHEAD = 4
@@ -29,7 +29,7 @@ ByteSpan = tuple[int, int]
 class ObjectFile(io.RawIOBase):
     """An object as a file that can be read and sought in, by one thread, in one `version`."""
 
-    def __init__(self, url: str, version: Found) -> None:
+    def __init__(self, url: str, version: ObjectVersion) -> None:
         super().__init__()
         self._url, self._version = url, version
         self._position = 0

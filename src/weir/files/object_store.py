@@ -33,7 +33,7 @@ from weir.files.bucket_store import BucketStore
 from weir.files.obstore_use import note_use
 from weir.files.own_folder import OwnFolder, file_time, remove_left_over
 from weir.files.paths import DEEPEST
-from weir.reliable.store import Body, ObjectExists
+from weir.reliable.store import Body, ObjectExists, ObjectUnreadable
 
 WRITING = ".writing"
 """A folder for what has no name yet."""
@@ -129,7 +129,7 @@ class ObjectStore:
             return self._own.path
 
     def close(self) -> None:
-        """Remove what this process was writing, and sweep what others left behind."""
+        """Remove what this process was writing, and sweep what others left."""
         with self._lock, suppress(OSError):  # the next process does what cannot be done here
             if self._own is not None:
                 remove_left_over(os.path.dirname(self._own.path), file_time(self._own.path))
@@ -150,7 +150,9 @@ class ObjectStore:
         except (NotFoundError, FileNotFoundError):
             return None
         except (BaseError, OSError) as error:
-            raise RunError(f"cannot read {key} from '{self.location}': {_why(error)}") from error
+            message = f"cannot read {key} from '{self.location}': {_why(error)}"
+            assert self._folder is not None
+            raise (ObjectUnreadable if self._folder.is_dir() else RunError)(message) from error
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete the objects of these keys that are there."""

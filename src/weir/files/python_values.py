@@ -112,8 +112,8 @@ def _parsed(texts: Sequence[object], dtype: pa.DataType, name: str, where: str) 
     return (parse_timestamps if dtype == TIMESTAMP else parse_dates)(cut)
 
 
-def _refusal(values: Sequence[object], dtype: pa.DataType | None) -> str:
-    """Say why Arrow would take values for others than they are; '' if it would not."""
+def _refusal(values: Sequence[object], dtype: pa.DataType | None) -> str | None:
+    """Say why Arrow would take values for others than they are; None: it would not."""
     kinds = set(map(type, values))
     times = any(issubclass(kind, datetime) for kind in kinds)
     days = any(issubclass(kind, date) and not issubclass(kind, datetime) for kind in kinds)
@@ -128,10 +128,10 @@ def _refusal(values: Sequence[object], dtype: pa.DataType | None) -> str:
     whole = dtype is not None and is_integer(dtype)
     if whole and any(isinstance(v, float) and not v.is_integer() for v in values):
         return "it has a fraction"
-    return ""
+    return None
 
 
-def _nested_refusal(values: Sequence[object]) -> str:
+def _nested_refusal(values: Sequence[object]) -> str | None:
     kinds = set(map(type, values))
     if kinds & {set, frozenset}:
         return "a set has no order: write sorted(…)"
@@ -144,4 +144,4 @@ def _nested_refusal(values: Sequence[object]) -> str:
                 inner.extend(value.values())
             elif isinstance(value, list | tuple):
                 inner.extend(value)
-    return _nested_refusal(inner) if inner else ""
+    return _nested_refusal(inner) if inner else None

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from weir.errors import InputError
-from weir.files.buckets import Found, find_object, list_objects
+from weir.files.buckets import ObjectVersion, find_object, list_objects
 from weir.files.chunks import SourcePartition
 from weir.files.columnar import ArrowFile, ParquetFile
 from weir.files.compressed_files import COMPRESSED
@@ -40,13 +40,13 @@ def open_source(
     directory: str | Path = ".",
     *,
     needed: Collection[str] | None = None,
-    known: Iterable[str] = (),
+    expected: Iterable[str] = (),
 ) -> list[SourcePartition]:
-    """Return the partitions of a source in order; relative paths start at `directory`. `known` is
-    that of `source_objects`."""
+    """Return the partitions of a source in order; relative paths start at `directory`. `expected`
+    is that of `source_objects`."""
     if is_object_url(source.path):
-        objects = source_objects(source.path, known)
-        return [open_partition(source, url, needed=needed, found=f) for url, f in objects]
+        objects = source_objects(source.path, expected)
+        return [open_partition(source, url, needed=needed, version=f) for url, f in objects]
     files = source_files(source.path, directory)
     return [open_partition(source, file, needed=needed) for file in files]
 
@@ -57,12 +57,12 @@ def open_partition(
     *,
     needed: Collection[str] | None = None,
     root: str = "",
-    found: Found | None = None,
+    version: ObjectVersion | None = None,
 ) -> SourcePartition:
     """Open one file of a source. Its chunks go to an `Ingress`; one at a time is in memory.
 
     `needed` are the columns that are read (`plan/rewrites/pruning.py`), None for all; the ingress
-    gives NULLs for the others. A relative file starts at `root`. `found` is the version of an
+    gives NULLs for the others. A relative file starts at `root`. `version` is that of an
     object in a bucket.
     """
     ending = ending_of(file)
@@ -71,7 +71,7 @@ def open_partition(
         more = f"texts also with {' or '.join(COMPRESSED)}"
         raise InputError(f"unknown format `{extension}`; expected {formats} ({more})", file=file)
     limit = source.options.max_record
-    return FORMATS[ending](file, source.declared, needed, root, limit, found, source.options.unit)
+    return FORMATS[ending](file, source.declared, needed, root, limit, version, source.options.unit)
 
 
 def ending_of(file: str) -> str | None:
@@ -134,10 +134,10 @@ def nearest(path: str) -> str:
     return ""
 
 
-def source_objects(url: str, known: Iterable[str] = ()) -> Sequence[tuple[str, Found]]:
+def source_objects(url: str, expected: Iterable[str] = ()) -> Sequence[tuple[str, ObjectVersion]]:
     """Return the objects that a URL names, in order, with the versions that are there; raise
-    InputError when there are none. A listing may lag behind, so those that are `known` by their
-    URLs are looked for one by one."""
+    InputError when there are none. A listing may lag behind, so the `expected` URLs are looked for
+    one by one."""
     check_scheme(url)
     version = find_object(url)
     if version is not None:
@@ -145,7 +145,7 @@ def source_objects(url: str, known: Iterable[str] = ()) -> Sequence[tuple[str, F
     fixed, magic, _ = _split_at_magic(url)
     objects = list_objects(fixed) if magic else ()
     listed = {name: version for name, version in objects if matches(url, name)}
-    for name in set(known) - listed.keys() if magic else ():
+    for name in set(expected) - listed.keys() if magic else ():
         if (late := find_object(name)) is not None:
             listed[name] = late
     matched = sorted(listed.items(), key=lambda o: o[0].encode())

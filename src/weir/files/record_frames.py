@@ -4,7 +4,7 @@ Contract
 1. A record is a line, or in a `quoted` format (CSV) lines up to one that leaves no quote open;
    what stands after the last line end is a record too, once nothing more can come.
 2. A record's length is that of its bytes without the `\\n` after it. One that is longer than the
-   limit may lack some of the bytes after it, and `Block.records` names it; whoever reads
+   limit may lack some of the bytes after it, and `TextChunk.records` names it; whoever reads
    records lists it as a bad row. That depends on the record alone, never on how its bytes were cut.
 3. At most a piece of input and one record of the limit are held. Each byte is looked at once.
 """
@@ -29,7 +29,7 @@ _BEYOND = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextChunk:
     """Holds whole records as they stand in the file, blank ones too."""
 
     data: bytes
@@ -38,7 +38,7 @@ class Block:
     lines: Int64s
     """The number of each record's first line, from 1."""
     stop: int
-    """Where the block ends in the file."""
+    """Where the text chunk ends in the file."""
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -61,17 +61,17 @@ class Block:
             frozenset(index for index, i in enumerate(kept) if i in too_long),
         )
 
-    def between(self, first: int, stop: int) -> Block:
-        """Return the records from `first` up to `stop` as a block."""
+    def between(self, first: int, stop: int) -> TextChunk:
+        """Return the records from `first` up to `stop` as a text chunk."""
         if first == 0 and stop >= len(self):
             return self
         begin, ends = int(self.ends[first - 1]) if first else 0, self.ends[first:stop]
         end = int(ends[-1])
         position = self.stop - (len(self.data) - end)
-        return Block(self.data[begin:end], ends - begin, self.lines[first:stop], position)
+        return TextChunk(self.data[begin:end], ends - begin, self.lines[first:stop], position)
 
-    def parts(self, size: int) -> Iterator[Block]:
-        """Give the records in blocks of at most `size`."""
+    def parts(self, size: int) -> Iterator[TextChunk]:
+        """Give the records in text chunks of at most `size`."""
         for first in range(0, len(self), size):
             yield self.between(first, first + size)
 
@@ -98,8 +98,8 @@ class Framer:
         """Note that so many bytes of the file were left out before the next piece."""
         self._position += count
 
-    def feed(self, data: bytes) -> list[Block]:
-        """Return the records that these bytes complete, in one block or none."""
+    def feed(self, data: bytes) -> list[TextChunk]:
+        """Return the records that these bytes complete, in one text chunk or none."""
         characters = np.frombuffer(data, dtype=np.uint8)
         breaks = np.flatnonzero(characters == _NEWLINE) + 1
         last_lines = self._last_lines(characters, breaks)
@@ -111,20 +111,20 @@ class Framer:
         lines = np.concatenate(([0], self._held_lines + last_lines + 1)) + self._line
         stop = self._position + self._held_bytes + cut
         whole = b"".join((self._held, data[:cut]))
-        block = Block(whole, ends + len(self._held), lines[:-1], stop)
+        text_chunk = TextChunk(whole, ends + len(self._held), lines[:-1], stop)
         self._begin(int(lines[-1]), stop)
         self._hold(data[cut:], len(breaks) - int(last_lines[-1]) - 1)
-        return [block]
+        return [text_chunk]
 
-    def end(self) -> list[Block]:
+    def end(self) -> list[TextChunk]:
         """Return the record after the last line end, if there is one, when nothing more will
         come."""
         if not self._held_bytes:
             return []
         text, stop = bytes(self._held), self._position + self._held_bytes
-        block = Block(text, np.array([len(text)]), np.array([self._line]), stop)
+        text_chunk = TextChunk(text, np.array([len(text)]), np.array([self._line]), stop)
         self._begin(self._line + self._held_lines + 1, stop)
-        return [block]
+        return [text_chunk]
 
     def _last_lines(self, characters: npt.NDArray[np.uint8], breaks: Int64s) -> Int64s:
         """Find the lines that end a record: those that leave no quote open."""
@@ -162,14 +162,14 @@ def to_utf8(begin: bytes) -> str:
     return f"write it in UTF-8, as by iconv -f {'UTF-16' if wide else 'LATIN1'} -t UTF-8"
 
 
-def read_blocks(
+def read_text_chunks(
     file: BinaryIO, size: int, limit: int, *, line: int = 1, quoted: bool = False
-) -> Iterator[Block]:
+) -> Iterator[TextChunk]:
     """Read the rest of a file, at most `size` records at a time; `line` is the number of the first
     line."""
     framer = Framer(limit, quoted=quoted, line=line, position=file.tell())
     while data := file.read(BLOCK_BYTES):
-        for block in framer.feed(data):
-            yield from block.parts(size)
-    for block in framer.end():
-        yield from block.parts(size)
+        for text_chunk in framer.feed(data):
+            yield from text_chunk.parts(size)
+    for text_chunk in framer.end():
+        yield from text_chunk.parts(size)

@@ -29,10 +29,10 @@ from weir.events.types import (
     STRING,
     TIMESTAMP,
     holding_type,
-    type_name,
+    stored_type_name,
 )
-from weir.files.buckets import Found
-from weir.files.chunks import CHUNK_ROWS, Chunk, DataFile, found_object
+from weir.files.buckets import ObjectVersion
+from weir.files.chunks import CHUNK_ROWS, Chunk, DataFile, object_version
 from weir.files.columnar import stored_schema
 from weir.files.readers import FORMATS
 from weir.files.sidecar import Sidecar, read_sidecar, sidecar_path, sidecar_schema
@@ -53,14 +53,14 @@ class SavedOutput:
     files: tuple[str, ...]
     form: OutputForm
     sidecar: Sidecar | None
-    found: Mapping[str, Found] = field(default_factory=dict)
+    versions: Mapping[str, ObjectVersion] = field(default_factory=dict)
     """The versions of those files that are objects in a bucket."""
 
     def batches(self, file: str, size: int = CHUNK_ROWS) -> Iterator[Batch]:
         """Give the rows of one of the files."""
         columns = [(name, self._read_as(dtype)) for name, dtype in self.form.columns]
         partition = FORMATS[self.form.ending](
-            file, columns, max_record=LARGEST_RECORD, found=self.found.get(file)
+            file, columns, max_record=LARGEST_RECORD, version=self.versions.get(file)
         )
         try:
             for chunk in partition.chunks(size):
@@ -101,7 +101,7 @@ def open_outputs(paths: Sequence[str]) -> list[SavedOutput]:
     """Open the outputs at these paths, which are to be compared."""
     for path in paths:
         refuse_secrets(path)
-    versions = {path: found_object(path) for path in paths if is_object_url(path)}
+    versions = {path: object_version(path) for path in paths if is_object_url(path)}
     files = [_files(path) for path in paths]
     sidecars = [read_sidecar(path) for path in paths]
     outputs = zip(paths, files, sidecars, strict=True)
@@ -140,7 +140,7 @@ def column_differences(
 
 def typed_names(form: OutputForm) -> list[tuple[str, str]]:
     """Return all columns of an output with their types as a script writes them."""
-    return [(name, type_name(dtype)) for name, dtype in form.columns]
+    return [(name, stored_type_name(dtype)) for name, dtype in form.columns]
 
 
 # --- files and columns ---------------------------------------------------------------------
@@ -166,7 +166,7 @@ def _ending(file: str) -> str:
 
 
 def _own_form(
-    path: str, files: Sequence[str], sidecar: Sidecar | None, versions: Mapping[str, Found]
+    path: str, files: Sequence[str], sidecar: Sidecar | None, versions: Mapping[str, ObjectVersion]
 ) -> OutputForm | None:
     """Return the form of an output as far as it is known without another one."""
     if _ending(files[0]) in _TEXTS:
@@ -183,7 +183,7 @@ def _own_form(
 
 
 def _text_form(
-    files: Sequence[str], lender: OutputForm, versions: Mapping[str, Found]
+    files: Sequence[str], lender: OutputForm, versions: Mapping[str, ObjectVersion]
 ) -> OutputForm:
     """Return the columns that the files name, in the lender's types and order; a name that it does
     not have counts as STRING."""
@@ -199,9 +199,9 @@ def _text_form(
 _decoder = msgspec.json.Decoder(dict[str, object])
 
 
-def _text_names(file: str, versions: Mapping[str, Found]) -> list[str]:
+def _text_names(file: str, versions: Mapping[str, ObjectVersion]) -> list[str]:
     """Return the names in the header, or in the first row."""
-    data = DataFile(file, (), found=versions.get(file))
+    data = DataFile(file, (), version=versions.get(file))
     try:
         if _ending(file) == ".csv":
             with io.TextIOWrapper(data.open_text(), encoding="utf-8-sig", newline="") as lines:
@@ -213,7 +213,7 @@ def _text_names(file: str, versions: Mapping[str, Found]) -> list[str]:
         raise InputError(f"not a readable file: {error}", file=file, line=1) from error
 
 
-def _stored_form(file: str, version: Found | None) -> OutputForm:
+def _stored_form(file: str, version: ObjectVersion | None) -> OutputForm:
     stored = _stored_schema(file, version)
     types = {column.name: _held(column, file) for column in stored}
     lifetime = all(types.get(name) in (BIGINT, TIMESTAMP) for name in _TIMES)
@@ -224,7 +224,7 @@ def _stored_form(file: str, version: Found | None) -> OutputForm:
     return OutputForm(_ending(file), Schema(columns, types.get("vs", BIGINT)), lifetime)
 
 
-def _stored_schema(file: str, version: Found | None) -> pa.Schema:
+def _stored_schema(file: str, version: ObjectVersion | None) -> pa.Schema:
     try:
         return stored_schema(file, version)
     except OSError as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from weir.errors import InputError, PlanError
-from weir.events.types import NULL, parse_type, type_name
+from weir.events.types import parse_stored_type, stored_type_name
 from weir.files.buckets import read_object
 from weir.plan.schema import Schema
 from weir.plan.urls import is_object_url
@@ -37,8 +37,8 @@ class Sidecar(msgspec.Struct, frozen=True):
 
 
 def make_sidecar(digest: Digest, schema: Schema, lifetime: bool) -> Sidecar:
-    columns = tuple((name, type_name(dtype)) for name, dtype in schema.columns)
-    return Sidecar(str(digest), digest.count, type_name(schema.time), lifetime, columns)
+    columns = tuple((name, stored_type_name(dtype)) for name, dtype in schema.columns)
+    return Sidecar(str(digest), digest.count, stored_type_name(schema.time), lifetime, columns)
 
 
 def sidecar_path(output: str) -> str:
@@ -81,10 +81,7 @@ def read_sidecar(output: str) -> Sidecar | None:
 def sidecar_schema(output: str, sidecar: Sidecar) -> Schema:
     """Return the columns as Arrow types."""
     try:
-        columns = tuple(
-            (name, NULL if written == "NULL" else parse_type(written))
-            for name, written in sidecar.columns
-        )
-        return Schema(columns, parse_type(sidecar.time))
+        columns = tuple((name, parse_stored_type(written)) for name, written in sidecar.columns)
+        return Schema(columns, parse_stored_type(sidecar.time))
     except PlanError as error:
         raise InputError(str(error), file=sidecar_path(output)) from None

@@ -19,6 +19,7 @@ from weir.errors import PlanError
 from weir.events.python_lists import python_list, slices
 from weir.events.types import BIGINT, BINARY, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.events.value_text import format_timestamps
+from weir.files.canonical_columns import canonical_column
 from weir.files.paths import check_scheme
 from weir.kernels.expressions.casts import cast_array
 from weir.plan.program import DIRECT
@@ -80,7 +81,8 @@ class ParquetSink:
         )
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
+        rows = _canonical(batch)
+        self._writer.write_table(pa.Table.from_batches([rows]), row_group_size=rows.num_rows)
 
     def close(self) -> None:
         self._writer.close()
@@ -92,11 +94,16 @@ class ArrowSink:
 
     def write(self, batch: pa.RecordBatch) -> None:
         # Through IPC slices keep their parent's padding bits: copy them to plain arrays.
-        columns = [pa.concat_arrays([c, c.slice(0, 0)]) for c in batch.columns]
+        columns = [pa.concat_arrays([c, c.slice(0, 0)]) for c in _canonical(batch).columns]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _canonical(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [canonical_column(c) for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 class JsonSink:

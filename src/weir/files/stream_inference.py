@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from weir.errors import InputError
 from weir.events.types import BIGINT, DOUBLE, NULL, STRING, TIMESTAMP, type_name
-from weir.files.buckets import Found
+from weir.files.buckets import ObjectVersion
 from weir.files.chunks import Columns
 from weir.files.column_inference import Guess, file_columns, is_known, settled, together
 from weir.files.readers import ending_of, open_partition, source_files, source_objects
 from weir.files.sinks import UNPLAIN_NAME
 from weir.plan.durations import duration_text, rounded_up
-from weir.plan.keywords import RESERVED_WORDS, WINDOW_COLUMNS
+from weir.plan.names import RESERVED_WORDS, WINDOW_COLUMNS
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.urls import is_object_url
 from weir.wording import counted, in_one_line
@@ -82,7 +82,7 @@ class InferredStream:
 def inferred_stream(path: str) -> InferredStream:
     """Guess the STREAM statement of the files that a path names."""
     if is_object_url(path):
-        files: Sequence[tuple[str, Found | None]] = source_objects(path)
+        files: Sequence[tuple[str, ObjectVersion | None]] = source_objects(path)
     else:
         files = [(file, None) for file in source_files(path, "")]
     looked = files[:_MOST_FILES]
@@ -114,7 +114,7 @@ def _merged(
     """Return the columns of all files together, with notes on what was guessed or left out, and
     those of which no value was seen."""
     types: dict[str, pa.DataType] = {}
-    doubts: dict[str, str] = {}
+    doubts: dict[str, str | None] = {}
     for columns in columns_by_file.values():
         for name, (dtype, doubt) in columns.items():
             before = types.get(name, NULL)
@@ -179,7 +179,7 @@ def _no_times(columns: Columns) -> list[str]:
 
 
 def _times(
-    files: Sequence[tuple[str, Found | None]], columns: Columns, vs: str, most: int
+    files: Sequence[tuple[str, ObjectVersion | None]], columns: Columns, vs: str, most: int
 ) -> tuple[str | None, int]:
     """Return the unit of a BIGINT time, and the delay that admits all of the first rows."""
     each = [_first_times(file, version, (vs, dict(columns)[vs]), most) for file, version in files]
@@ -194,10 +194,10 @@ def _times(
 
 
 def _first_times(
-    file: str, version: Found | None, column: tuple[str, pa.DataType], most: int
+    file: str, version: ObjectVersion | None, column: tuple[str, pa.DataType], most: int
 ) -> list[int]:
     source = Source("A", (column,), file, SourceOptions(column[0]), 0)
-    chunk = next(iter(open_partition(source, file, found=version).chunks(most)), None)
+    chunk = next(iter(open_partition(source, file, version=version).chunks(most)), None)
     if chunk is None:
         return []
     return [v for v in chunk.rows.column(0).cast(BIGINT).to_pylist() if v is not None]

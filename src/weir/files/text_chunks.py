@@ -3,9 +3,9 @@
 A record is what becomes one data row. Each format defines how lines become records and records
 columns; offsets, line numbers and bad rows are the same for all, and are made here.
 
-A format reads a block of records in one of two ways. The *plain* way is vectorised and gives up
-(None) at anything out of the ordinary: a bad row, a CTI, a blank line. The *exact* way takes one
-record after the other. Where the plain way does not give up, both give the same chunk.
+A format reads a text chunk in one of two ways. The *plain* way is vectorised and gives up (None) at
+anything out of the ordinary: a bad row, a CTI, a blank line. The *exact* way takes one record after
+the other. Where the plain way does not give up, both give the same chunk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weir.events.batch import Int64s
 from weir.events.types import BIGINT, DOUBLE, INT, STRING, TIMESTAMP, type_name
 from weir.events.value_text import parse_timestamps
 from weir.files.chunks import BadRow, Chunk, DataFile, shown
-from weir.files.record_frames import UTF16_MARKS, Block, to_utf8
+from weir.files.record_frames import UTF16_MARKS, TextChunk, to_utf8
 from weir.files.time_units import without_nanoseconds
 from weir.kernels.expressions.casts import build_cast
 
@@ -169,16 +169,20 @@ Typed = Mapping[str, tuple[pa.Array, Misfits]]
 """Columns of some records, and the rows of them that do not fit."""
 
 
-def plain_chunk(file: DataFile, typed: Typed, block: Block, first: int, start: int) -> Chunk | None:
-    """Make a chunk of all records of a block, or of those from offset `start` on; None if one
+def plain_chunk(
+    file: DataFile, typed: Typed, text_chunk: TextChunk, first: int, start: int
+) -> Chunk | None:
+    """Make a chunk of all records of a text chunk, or of those from offset `start` on; None if one
     misfits."""
     if any(misfits for _, misfits in typed.values()):
         return None
-    skipped = min(max(start - first, 0), len(block))
+    skipped = min(max(start - first, 0), len(text_chunk))
     rows = _rows(file, typed)
-    stop = first + len(block)
+    stop = first + len(text_chunk)
     offsets = np.arange(first + skipped, stop)
-    return Chunk(rows.slice(skipped), offsets, stop, block.lines[skipped:], read=block.stop)
+    return Chunk(
+        rows.slice(skipped), offsets, stop, text_chunk.lines[skipped:], read=text_chunk.stop
+    )
 
 
 def exact_chunk(

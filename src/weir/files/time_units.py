@@ -20,7 +20,7 @@ _NANOSECONDS = 1_000
 FINER = re.compile(rb":[0-9]{2}\.[0-9]{6}[0-9]{1,3}(?![0-9])")
 """A time in a text that has seven to nine decimals of a second."""
 WANTED_CTI = "wanted ticks or an ISO 8601 time"
-"""What a value is told that `cti_ticks` refuses."""
+"""The reason given for a value that `cti_ticks` refuses."""
 
 
 def in_ticks(values: Int64s, unit: str | None) -> Int64s:

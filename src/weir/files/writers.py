@@ -1,5 +1,4 @@
-"""Writes the outputs of finite runs: sorted files that are byte-identical when their rows are
-equal.
+"""Writes the outputs of finite runs: sorted files, byte-identical when their rows are equal.
 
 Contract
 1. Rows are `vs`, `ve`, then the payload columns, sorted by (vs, ve, payload left to right); an

@@ -5,7 +5,7 @@ Rules (docs/reference/semantics.md, Ingress), for one partition, in offset order
    grows. An event with vs < the `now` of what stood before it is late.
 2. `late`: fail is an InputError; drop counts it; adjust moves vs to `now`, keeps the end, and
    drops what has nothing left. Dropped rows are the LATE stream.
-3. NULL or infinite starts, ends that are not behind their start, lifetimes beyond the
+3. NULL or infinite starts, ends that are not after their start, lifetimes beyond the
    largest time, and what the reader could not read are bad: fail is an InputError, skip
    counts it. Bad rows are the BAD stream. They never move `now`.
 4. What comes out depends on the partition's rows alone, never on how they are cut into
@@ -41,7 +41,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Holds what came of a chunk: the events, the CTI behind them, and what was turned away."""
+    """Holds what came of a chunk: the events, the CTI after them, and what was rejected."""
 
     batch: Batch
     cti: int
@@ -97,7 +97,7 @@ class Ingress:
         vs, ve, bad = self._lifetimes(chunk)
         before = self._now_before(chunk, vs, bad.mask)
         late = ~bad.mask & (vs < before[:-1])
-        self._raise_first(chunk, bad, late, vs, before)
+        self._raise_first(chunk=chunk, bad=bad, late=late, vs=vs, before=before)
         self._explicit = max((self._explicit, *chunk.cti_times.tolist()))
         admitted_vs, dropped = self._late_rows(vs, ve, late, before)
         self.now = int(before[-1])
@@ -110,7 +110,7 @@ class Ingress:
         return Admitted(
             batch if kept.all() else batch.take(kept),
             self.now,
-            self._late_batch(chunk, vs, ve, dropped, before),
+            self._late_batch(chunk=chunk, vs=vs, ve=ve, dropped=dropped, before=before),
             self._bad_batch(bad.rows),
         )
 
@@ -178,10 +178,10 @@ class Ingress:
         mask = no_start | wrong_end
         if not mask.any():
             return vs, ve, _Bad(mask, chunk.bad)
-        found = [
+        bad_rows = [
             self._bad_row(chunk, int(row), bool(no_start[row])) for row in np.flatnonzero(mask)
         ]
-        together = sorted((*chunk.bad, *found), key=lambda b: b.offset)
+        together = sorted((*chunk.bad, *bad_rows), key=lambda b: b.offset)
         return vs, ve, _Bad(mask, together)
 
     def _bad_row(self, chunk: Chunk, row: int, no_start: bool) -> BadRow:
@@ -192,14 +192,16 @@ class Ingress:
             column, reason = options.vs, f"a start must be a time, came {values[options.vs]}"
         elif options.ve is not None:
             column = options.ve
-            reason = f"the end {values[column]} is not behind the start {values[options.vs]}"
+            reason = f"the end {values[column]} is not after the start {values[options.vs]}"
         else:
-            column, reason = options.vs, f"no time is left behind the start {values[options.vs]}"
+            column, reason = options.vs, f"no time is left after the start {values[options.vs]}"
         offset, line = int(chunk.offsets[row]), chunk.line(row)
-        return BadRow(offset, line, column, shown(repr(values)), reason)
+        return BadRow(
+            offset=offset, line=line, column=column, text=shown(repr(values)), reason=reason
+        )
 
     def _now_before(self, chunk: Chunk, vs: Int64s, bad: Bools) -> Int64s:
-        """Return `now` before each row, and behind the last one."""
+        """Return `now` before each row, and after the last one."""
         delay = self.source.options.delay
         now = np.full(len(vs) + 1, START, dtype=np.int64)
         now[0] = self.now

@@ -1,23 +1,24 @@
-"""The log of a live source records what it decided and what it cannot read again
-(docs/design/0014-sources-as-machines.md).
+"""The log of a live source records what it decided and what it cannot read again.
+
+Design note 0014 gives the reasons.
 
 Rules
 1. A record says what happened at an offset of the partition: rows that came (their text), a claim
    made by the clock, a file that was found, the end. It is durable before it takes effect.
 2. Records are numbered and made once each. Of two instances that write the next one, the second
-   takes the first one's record over, and writes its own behind it. A writer that was told of a
-   failure, or of a record that is there already, knows its own by its name.
-3. A source that starts again goes through the records first, so it says the same again; it begins
+   takes the first one's record over, and writes its own after it. A writer whose write failed, or
+   found a record there, recognises its own by its name.
+3. A source that starts again goes through the records first, so it repeats what it did; it begins
    with the record that the last rows before its snapshot came from.
 4. Records before that one are deleted, the smallest number first. Whoever reads or writes record k
    then looks whether the record before it is still the one it knows. If so, k was never deleted
-   either. If not, others are ahead (`LogCollected`): a record that was made anew under the number
-   of a deleted one is never believed. Records name their writer, so no two are ever the same.
-5. The first record says nothing; it is made once, before the job starts.
+   either. If not, others are ahead (`LogCollected`): a record that was made again under the
+   number of a deleted one never counts. Records name their writer, so no two are ever the same.
+5. The first record is empty; it is made once, before the job starts.
 6. A record refers to the one before it, and the manager's record to the last one that it has heard
    of. So one that is lost or changed is found, and is an error: what stood there is gone. A last
    record that is damaged and that nothing refers to was never written: the next one is written
-   behind it, and refers to the one before it.
+   after it, and refers to the one before it.
 
 The log does no I/O: its methods are conversations with a store (`LogTalk`).
 """
@@ -41,7 +42,7 @@ from weir.ingress.source_signals import (
     RecordsListed,
 )
 from weir.reliable.codec import decode_record, encode_record
-from weir.reliable.keys import ingress_key, is_known, number_of
+from weir.reliable.object_names import ingress_key, is_known, number_of
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import ObjectExists, Store
 
@@ -104,29 +105,33 @@ class IngressLog:
         body = yield from self._get(self._start.key)
         number = number_of(self._start.key)
         try:
-            found = _decoded(self._start.key, self._start.check(body))
+            record = _decoded(self._start.key, self._start.check(body))
         except SnapshotCorrupt as error:
             raise self._gone(self._start.key) from error
-        self._replayed = found if number > 0 else None
+        self._replayed = record if number > 0 else None
 
     def read(self) -> LogTalk[Logged | None]:
         """Read the next record; None when there is none."""
         if self._replayed is not None:
             first, self._replayed = Logged(self._replayed, self._start), None
             return first
-        found = yield from self._next()
-        if found is None:
+        following = yield from self._next()
+        if following is None:
             return None
-        yield from self._step(found.ref)
-        if found.record.before != self._before:
+        yield from self._step(following.ref)
+        if following.record.before != self._before:
             raise SnapshotCorrupt(
-                f"{found.ref.key} does not follow the record before it: {LOST_RECORD}"
+                f"{following.ref.key} does not follow the record before it: {LOST_RECORD}"
             )
-        if self._end is not None and found.ref.key == self._end.key and found.ref != self._end:
+        if (
+            self._end is not None
+            and following.ref.key == self._end.key
+            and following.ref != self._end
+        ):
             raise SnapshotCorrupt(
-                f"{found.ref.key} is not the record that was written: {LOST_RECORD}"
+                f"{following.ref.key} is not the record that was written: {LOST_RECORD}"
             )
-        return found
+        return following
 
     def append(self, record: IngressRecord) -> LogTalk[ObjectRef | None]:
         """Write the next record; None if somebody else's stands there, to be read first."""
@@ -138,18 +143,18 @@ class IngressLog:
             answer = yield AppendRecord(key, body)
             assert isinstance(answer, Appended)
             if not answer.stored:
-                found = yield from self._next()
-                if found is None:
+                following = yield from self._next()
+                if following is None:
                     self._number = self._free
                     continue
-                if found.ref != ref:
+                if following.ref != ref:
                     return None
             yield from self._step(ref)
             return ref
 
     def _next(self) -> LogTalk[Logged | None]:
         """Read the next record; None if there is none, an error when there must have been one.
-        Damaged records are passed over: whoever finds that nothing refers to one writes behind it
+        Damaged records are passed over: whoever finds that nothing refers to one writes after it
         (rule 6)."""
         number, why = self._number, ""
         while True:
@@ -167,10 +172,10 @@ class IngressLog:
                 raise SnapshotCorrupt(f"{why}; {key} follows it: {LOST_RECORD}")
             return Logged(record, ObjectRef.of(key, body))
         self._free = number
-        later = self._end.key if self._end is not None else ""
-        if not later or number_of(later) < self._number:
+        later = self._end.key if self._end is not None else None
+        if later is None or number_of(later) < self._number:
             later = yield from self._later(number)
-        if not later:
+        if later is None:
             return None
         if (yield from self._get(key)) is not None:
             return (yield from self._next())  # it has come since
@@ -179,8 +184,8 @@ class IngressLog:
             f"{why or f'{key} is not in the store'}, but {later} was written: {LOST_RECORD}"
         )
 
-    def _later(self, number: int) -> LogTalk[str]:
-        """Find a record that is there behind this number; empty when there is none."""
+    def _later(self, number: int) -> LogTalk[str | None]:
+        """Find a record that is there after this number; None: there is none."""
         listed = yield ListRecords(f"ingress/{self._name}/")
         assert isinstance(listed, RecordsListed)
         for key in sorted(listed.keys):
@@ -189,7 +194,7 @@ class IngressLog:
             body = yield from self._get(key)
             if body is not None and _is_record(key, body):
                 return key
-        return ""
+        return None
 
     def _check_last(self) -> LogTalk[None]:
         """Check by rule 4 that the last record that was read or written is there as it was."""
@@ -198,7 +203,7 @@ class IngressLog:
             raise self._gone(self._last.key)
 
     def _step(self, ref: ObjectRef) -> LogTalk[None]:
-        """Go on behind a record that was read or written, if it counts by rule 4."""
+        """Continue after a record that was read or written, if it counts by rule 4."""
         yield from self._check_last()
         self._before, self._last = self._last.seal, ref
         self._number = number_of(ref.key) + 1

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from weir.events.batch import LATEST, OPEN, START
+from weir.loops.argument_types import I64, Bool, I64s
 from weir.loops.compiled import in_place
 
 
 @in_place
-def judge(vs, ve, ends, lifetime, delay, now):
+def judge(vs: I64s, ve: I64s, ends: Bool, lifetime: I64, delay: I64, now: I64):
     """Whether every row is an event and on time, and `now` behind the last. Writes the ends of
     rows that have none of their own."""
     for row in range(len(vs)):

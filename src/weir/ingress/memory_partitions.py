@@ -43,7 +43,7 @@ class MemoryPartition:
         while True:
             stop = min(start + size, total)
             is_last = stop == total
-            # A CTI that stands right behind the last row of a chunk belongs to the next one.
+            # A CTI that stands right after the last row of a chunk belongs to the next one.
             inside = (self._cti_places >= start) & (
                 (self._cti_places <= stop) if is_last else (self._cti_places < stop)
             )

@@ -36,10 +36,10 @@ def driven_chunks(
     partition: SourcePartition,
     store: Store,
     stopped: Callable[[], bool],
-    waits: Callable[[str], None],
+    waits: Callable[[str | None], None],
 ) -> Iterator[Chunk]:
-    """Give the chunks of a source, until its partition ends or `stopped` says so. `waits` is told,
-    again and again, what keeps anything from coming; empty: nothing does."""
+    """Give the chunks of a source, until its partition ends or `stopped` says so. `waits` is
+    called repeatedly with what keeps rows from coming; with None, nothing does."""
     reading: Reading | None = None
     signal: SourceSignal | None = None
     try:
@@ -55,7 +55,7 @@ def driven_chunks(
                     waits(why)
                     time.sleep(seconds)
                 case Give(chunk):
-                    waits("")
+                    waits(None)
                     if chunk is None:
                         return
                     yield chunk

@@ -1,10 +1,10 @@
 """Checks that what was read of a file is still there, by hashes of what stands before a position.
 
-A live source that goes on in a file goes on behind rows that were read before, maybe in another
-process. They must be the same rows still, else what follows belongs to another file.
+A live source that continues in a file starts after rows that were read before, maybe in another
+process. They must still be the same rows; otherwise what follows belongs to another file.
 
-Of a text the first bytes are hashed, up to the end of the rows that were taken; so what stands
-behind them may still be mended. Parquet, Arrow and compressed files are written at once, and the
+Of a text the first bytes are hashed, up to the end of the rows that were read; what follows them
+may still be fixed. Parquet, Arrow and compressed files are written at once, and the
 first two say at their ends where all lies: of them the size and both ends are hashed (`_EDGE` bytes
 each). An object in a bucket is not changed but replaced: it is known by its size and the store's
 tag.
@@ -23,7 +23,7 @@ from typing import BinaryIO
 import msgspec
 
 from weir.errors import InputError
-from weir.files.buckets import Found
+from weir.files.buckets import ObjectVersion
 from weir.files.chunks import Chunk, DataFile, SourcePartition
 from weir.files.columnar import ArrowFile, ParquetFile
 from weir.files.compressed_files import codec_of
@@ -100,7 +100,7 @@ def marked_chunks(
     """Give the chunks of a file from `start` on, each with the mark of what was read of it by then
     (None for rows that are in no file). `mark` is that of the row before `start`."""
     match partition:
-        case DataFile(found=Found()):
+        case DataFile(version=ObjectVersion()):
             yield from _object_chunks(partition, size, start, mark)
         case JsonLines() | CsvFile() if codec_of(partition.name) is None:
             yield from _text_chunks(partition, size, start, mark)
@@ -123,8 +123,8 @@ def _text_chunks(
 def _object_chunks(
     partition: SourcePartition, size: int, start: int, mark: FileMark
 ) -> Iterator[tuple[Chunk, FileMark]]:
-    assert isinstance(partition, DataFile) and partition.found is not None
-    now = FileMark(partition.found.size, partition.found.tag)
+    assert isinstance(partition, DataFile) and partition.version is not None
+    now = FileMark(partition.version.size, partition.version.tag)
     if mark.digest and mark != now:
         raise gone("was replaced", partition.name, start)
     for chunk in partition.chunks(size, start):

@@ -3,17 +3,18 @@
 Rules
 1. A source with a log first goes through the records that are there, from the one that it resumes
    from. It reads one record ahead, and gives the rows before a record's offset, and no others,
-   before the record takes effect. So it says again what was said before.
+   before the record takes effect. So it repeats what it did before.
 2. At the end of the log it polls its connector. Rows that can be read again are given at once.
    What the connector offers is appended, accepted when it is durable, and takes effect then.
 3. When another instance's record stands under the next number, it writes nothing, goes through the
-   records that are there, and polls again; the connector then offers anew what still has to be
+   records that are there, and polls again; the connector then offers again what still has to be
    logged.
 4. A partition that has been silent for `idle` claims the clock's time less `idle`: a record, which
-   takes effect like any other. One that is not there yet is silent too, so its time starts, when
-   it appears, where its claims have brought it.
+   takes effect like any other. It was silent up to the time at which the last poll began: what came
+   later, while the process stood still say, was not looked for. A missing
+   partition counts as silent; when it appears, its time starts at its last claim.
 5. Each chunk says where to resume: the last record that took effect, and the connector's state.
-   Claims before the offset at which a source starts were said before its snapshot.
+   Claims before the offset at which a source starts were made before its snapshot.
 6. Where rows come without a record before them (`Connector.has_free_rows`), a claim of one
    instance could stand before a row that another gives. So only one may claim, the *owner*:
    a. An instance takes the log over with a record of its incarnation before it polls at the end of
@@ -22,9 +23,9 @@ Rules
    c. It claims no sooner than `idle` after it took the log over.
    So when it claims, all rows that an earlier owner may still give had come, and it has seen them.
    These times are measured by a clock that does not jump.
-7. What the store fails at is asked again for `patience` seconds, unless it is said to last; then
-   the source fails.
-8. The partition ends when a record or the connector says so. Records that stand after its end
+7. A request at which the store fails is repeated for `patience` seconds, unless the failure lasts;
+   then the source fails.
+8. The partition ends by a record, or when the connector ends it. Records that stand after its end
    mean that rows are gone.
 """
 
@@ -144,6 +145,8 @@ class SourceMachine:
         """When it was last known that nobody else has written to the log."""
         self._now, self._clock = 0.0, 0
         """The seconds and the clock's ticks at the last call of `next`."""
+        self._polled, self._polled_clock = 0.0, 0
+        """The same when the last poll began."""
         self._over = False
         """Whether the partition has ended."""
         self._steps = self._run()
@@ -155,7 +158,6 @@ class SourceMachine:
         return self._steps.send(signal)
 
     def _run(self) -> _Steps[None]:
-        self._heard = self._now
         if self._log is not None:
             yield from self._talk(self._log.begin())
         opened = yield Open(self._state, self._start)
@@ -171,6 +173,7 @@ class SourceMachine:
 
     def _go_on(self) -> _Steps[None]:
         """Poll the connector by rule 2, until somebody else's record is there, or the end."""
+        self._heard = self._now
         while not self._over:
             match (yield from self._poll()):
                 case Offer(record):
@@ -203,13 +206,14 @@ class SourceMachine:
                     raise AssertionError("a connector offers nothing before the end of the log")
 
     def _poll(self, until: int | None = None) -> _Steps[Finding]:
-        found = yield Poll(self._size, until)
-        assert isinstance(found, Rows | Offer | Quiet | Finished)
-        if isinstance(found, Quiet):
-            self._offset = found.offset
-        if not isinstance(found, Quiet) or found.heard:
+        self._polled, self._polled_clock = self._now, self._clock
+        finding = yield Poll(self._size, until)
+        assert isinstance(finding, Rows | Offer | Quiet | Finished)
+        if isinstance(finding, Quiet):
+            self._offset = finding.offset
+        if not isinstance(finding, Quiet) or finding.heard:
             self._heard = self._now
-        return found
+        return finding
 
     def _give(self, chunk: Chunk) -> _Steps[None]:
         self._offset, self._state = chunk.stop, chunk.resume
@@ -222,13 +226,13 @@ class SourceMachine:
 
     def _replay(self) -> _Steps[None]:
         """Go through the records that are there, by rule 1."""
-        found = yield from self._read()
-        while found is not None and not self._over:
+        logged = yield from self._read()
+        while logged is not None and not self._over:
             following = yield from self._read()
-            yield from self._rows_until(found.record.offset)
+            yield from self._rows_until(logged.record.offset)
             stop = None if following is None else following.record.offset
-            yield from self._take(found, stop=stop)
-            found = following
+            yield from self._take(logged, stop=stop)
+            logged = following
 
     def _read(self) -> _Steps[Logged | None]:
         return None if self._log is None else (yield from self._talk(self._log.read()))
@@ -242,14 +246,14 @@ class SourceMachine:
             yield from self._take(Logged(record, ref), own=True)
         return ref is not None
 
-    def _take(self, found: Logged, *, own: bool = False, stop: int | None = None) -> _Steps[None]:
+    def _take(self, logged: Logged, *, own: bool = False, stop: int | None = None) -> _Steps[None]:
         """Let a record take effect."""
-        record, again = found.record, found.ref == self._record
+        record, again = logged.record, logged.ref == self._record
         if self._owns_log and record.owner > self._incarnation:
             raise self._overtaken(record.owner)
         accepted = yield Accept(record, own, stop)
         assert isinstance(accepted, Accepted)
-        self._record = found.ref
+        self._record = logged.ref
         self._over = record.ends
         if record.claim is not None:
             if record.offset < self._offset and not again:
@@ -265,7 +269,6 @@ class SourceMachine:
             return True
         record = IngressRecord(self._offset, owner=self._incarnation)
         self._is_owner = yield from self._append(record)
-        self._heard = self._now
         return self._is_owner
 
     def _look(self) -> _Steps[None]:
@@ -273,9 +276,9 @@ class SourceMachine:
         if not self._owns_log or self._idle is None or self._now - self._looked < self._idle / 2:
             return
         looked = self._now
-        found = yield from self._read()
-        if found is not None:
-            raise self._overtaken(found.record.owner)
+        logged = yield from self._read()
+        if logged is not None:
+            raise self._overtaken(logged.record.owner)
         self._looked = looked
 
     def _overtaken(self, by: int) -> LogCollected:
@@ -283,15 +286,23 @@ class SourceMachine:
 
     def _due_claim(self) -> int | None:
         """Return the time to claim now by rule 4, if any."""
-        if self._idle is None or self._now - self._heard < self._idle:
+        if self._idle is None or self._polled - self._heard < self._idle:
             return None
-        return self._clock - int(self._idle * 1e6)
+        return self._polled_clock - int(self._idle * 1e6)
 
     def _claiming(self, claim: int, state: bytes | None) -> Chunk:
         """Make a chunk without rows that claims a time."""
         none, zero = np.empty(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
         rows = pa.RecordBatch.from_pylist([], schema=pa.schema(list(self._source.declared)))
-        return Chunk(rows, none, self._offset, none, np.array([claim]), zero, resume=state)
+        return Chunk(
+            rows=rows,
+            offsets=none,
+            stop=self._offset,
+            lines=none,
+            cti_times=np.array([claim]),
+            cti_indexes=zero,
+            resume=state,
+        )
 
     # --- the store ---------------------------------------------------------------------------
 

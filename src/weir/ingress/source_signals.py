@@ -88,8 +88,8 @@ class RecordsListed:
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """Says that the store did not do what it was asked, or did it and could not say so; `lasts` if
-    it will fail again."""
+    """Says that a request to the store failed, or that its answer was lost; `lasts` if it will fail
+    again."""
 
     why: str
     lasts: bool = False
@@ -163,8 +163,8 @@ class Quiet:
     again_in: float
     heard: bool = False
     """Whether something has come, if no whole row."""
-    why: str = ""
-    """What must happen outside before anything can come, and what keeps it from happening; empty:
+    why: str | None = None
+    """What must happen outside before anything can come, and what keeps it from happening; None:
     it is only silent."""
 
 
@@ -190,7 +190,7 @@ class Wait:
     """Let so many seconds pass; `why` is that of `Quiet`."""
 
     seconds: float
-    why: str = ""
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

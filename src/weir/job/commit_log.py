@@ -23,7 +23,7 @@ from weir.events.batch import Batch, concat_batches
 from weir.events.order import in_order
 from weir.reliable.codec import decode_entries, decode_record, encode_entries
 from weir.reliable.digest import Digest, digest
-from weir.reliable.keys import commit_key, commits_of, number_of
+from weir.reliable.object_names import commit_key, commits_of, number_of
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body, Store
 from weir.reliable.stream import Entry
@@ -37,7 +37,7 @@ LOST = f"committed rows are lost; {PUT_BACK}"
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """A commit says that some rows of an output are there for good: which part holds them (none: no
+    """A commit makes some rows of an output permanent: which part holds them (none: no
     rows), up to which positions of the sink's inputs, and the digest of all rows so far."""
 
     number: int
@@ -113,7 +113,11 @@ def read_chain(
     refers to the last commit, need not list it each time."""
     chain = [*_back_from(store, named, since)][::-1]
     number, last = 0 if named is None else number_of(named.key) + 1, named
-    while (following := _next_commit(store, sink, number, last, thorough)) is not None:
+    while (
+        following := _next_commit(
+            store=store, sink=sink, number=number, last=last, thorough=thorough
+        )
+    ) is not None:
         chain.append(following)
         number, last = number + 1, following[1]
     links: list[ChainedCommit] = []
@@ -171,13 +175,13 @@ def _next_commit(
     return commit, ObjectRef.of(key, body)
 
 
-def later_commit(store: Store, sink: str, number: int) -> str:
-    """Name a whole commit with a larger number that is in the store; empty when there is none."""
+def later_commit(store: Store, sink: str, number: int) -> str | None:
+    """Name a whole commit with a larger number that is in the store; None: there is none."""
     for key in commits_of(store.list(f"commits/{sink}/"), sink):
         body = store.get(key) if number_of(key) > number else None
         if body is not None and _is_commit(key, body):
             return key
-    return ""
+    return None
 
 
 def _is_commit(key: str, body: bytes) -> bool:

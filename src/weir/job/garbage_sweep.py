@@ -27,7 +27,7 @@ from weir.job.commit_log import decode_commit
 from weir.job.ledger import Ledger
 from weir.job.messages import VertexReport
 from weir.job.signals import Delete, Get, List, ManagerCommand
-from weir.reliable.keys import (
+from weir.reliable.object_names import (
     EPHEMERAL,
     LATEST_RECORD,
     commit_key,

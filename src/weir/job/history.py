@@ -20,7 +20,7 @@ from weir.job.delays import LAST_BUCKET, added
 from weir.job.plan_drawing import DrawnPlan
 from weir.job.status import JobStatus, VertexStatus
 from weir.reliable.codec import decode_record
-from weir.reliable.keys import HISTORY
+from weir.reliable.object_names import HISTORY
 from weir.reliable.store import Store
 
 MOST = 240
@@ -112,14 +112,20 @@ class HistoryKeeper:
                 written[output] += self._new_events(v, number, status.epoch) / seconds
                 counted[output] = self._new_delays(v)
         return Sample(
-            round(status.time, 3), round(seconds, 3), round(events, 1), len(status.hosts),
-            tuple(round(r, 1) for r in rates), tuple(waiting), tuple(state),
-            tuple(round(r, 1) for r in written), tuple(counted),
-        )  # fmt: skip
+            time=round(status.time, 3),
+            seconds=round(seconds, 3),
+            events=round(events, 1),
+            hosts=len(status.hosts),
+            rates=tuple(round(r, 1) for r in rates),
+            unread=tuple(waiting),
+            state=tuple(state),
+            written=tuple(round(r, 1) for r in written),
+            delays=tuple(counted),
+        )
 
     def _new_events(self, v: VertexStatus, number: int, epoch: int) -> int:
-        """Count the rows that an instance has read since the last sample. One that was placed anew
-        begins to count anew; a source goes on from its checkpoint, and reads rows again. Where that
+        """Count the rows that an instance has read since the last sample. One that was placed again
+        counts from 0; a source goes on from its checkpoint, and reads rows again. Where that
         is it says when it has loaded it; under the first driver it is the beginning."""
         if v.kind == "source" and not v.is_told:
             if epoch == 1:
@@ -172,13 +178,16 @@ def merged(samples: Sequence[Sample]) -> Sample:
         return zip(*(getattr(s, name) for s in samples), strict=True)
 
     return Sample(
-        last.time, round(seconds, 3), mean([s.events for s in samples]), last.hosts,
-        tuple(mean(rates) for rates in each("rates")),
-        tuple(int(max(rows)) for rows in each("unread")),
-        tuple(int(max(rows)) for rows in each("state")),
-        tuple(mean(rates) for rates in each("written")),
-        tuple(added(c) for c in zip(*(s.delays for s in samples), strict=True)),
-    )  # fmt: skip
+        time=last.time,
+        seconds=round(seconds, 3),
+        events=mean([s.events for s in samples]),
+        hosts=last.hosts,
+        rates=tuple(mean(rates) for rates in each("rates")),
+        unread=tuple(int(max(rows)) for rows in each("unread")),
+        state=tuple(int(max(rows)) for rows in each("state")),
+        written=tuple(mean(rates) for rates in each("written")),
+        delays=tuple(added(c) for c in zip(*(s.delays for s in samples), strict=True)),
+    )
 
 
 def _lengths(sample: Sample) -> tuple[int, int] | None:

@@ -4,7 +4,7 @@ Rules
 1. Orders name all instances that the host is to run. The host drops an instance whose incarnation
    is not the ordered one; a new instance loads its checkpoint first. Orders of an older epoch or
    number are ignored.
-2. Instances get their inputs by hand-over or over connections (`instance_inputs.py`); the host
+2. Instances get their inputs by hand-over or over connections (`input_connections.py`); the host
    serves their streams to other hosts (`stream_server.py`).
 3. Back pressure: an instance does not step while the volatile tail of one of its streams is larger
    than `tail_buffer`, nor while each of its streams is `ahead_buffer` ahead of its fastest reader.
@@ -24,18 +24,17 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 from weir.errors import SnapshotCorrupt
 from weir.job.hosted_instance import Running
-from weir.job.instance_inputs import Links
-from weir.job.messages import Orders, Report, VertexOrder
+from weir.job.input_connections import InputConnections
+from weir.job.messages import HeldBy, Orders, Report, VertexOrder
 from weir.job.poison import Death, MemoryNotes, Notes
 from weir.job.settings import HostSettings
 from weir.job.signals import (
     Arrived,
-    BeginAnew,
     ChunkRead,
+    EndSession,
     Get,
     HostCommand,
     HostSignal,
@@ -56,7 +55,6 @@ from weir.job.signals import (
     Unstored,
     Unsubscribed,
 )
-from weir.job.sink_commits import RunningSink
 from weir.job.store_requests import Requests
 from weir.job.stream_server import Subscribers
 from weir.reliable.cursor import Cursor
@@ -94,7 +92,7 @@ class Host:
         """The instances that are run, by vertex."""
         self._streams: dict[str, LogStream] = {}
         """The streams that these instances write, by name."""
-        self._links = Links()
+        self._connections = InputConnections()
         """How the inputs of the instances are connected to other hosts."""
         self._subscribers = Subscribers(self._streams, settings.send_buffer)
         """Who on other hosts reads the streams."""
@@ -104,9 +102,10 @@ class Host:
         """Commands that the driver has not been given yet."""
         self._report_number = 0
         """The number of the last report."""
-        self.trouble, self.trouble_lasts = "", False
-        """Why the store cannot be used at the moment (empty: it can), and whether that will stay
-        so."""
+        self.trouble: str | None = None
+        """Why the store cannot be used at the moment, if it cannot."""
+        self.trouble_lasts = False
+        """Whether that will stay so."""
 
     # --- signals -----------------------------------------------------------------------------
 
@@ -176,7 +175,7 @@ class Host:
         if orders.epoch == self._epoch and orders.number <= self._number:
             return
         if orders.stop:
-            self._out.append(BeginAnew(orders.over))
+            self._out.append(EndSession(orders.over))
             for vertex in list(self._running):
                 self._drop(vertex)
             return
@@ -196,7 +195,7 @@ class Host:
             running.check_floors()
         for order in orders.vertices:
             self._apply(order)
-        self._link_inputs(now)
+        self._connect_inputs(now)
         for running in self._running.values():
             running.asked, running.record = orders.checkpoint, orders.record
             running.held = orders.held and running.spec.kind == "sink"
@@ -204,15 +203,14 @@ class Host:
     def _begin(self, order: VertexOrder, now: float) -> None:
         """Begin a new instance, which may have to load its checkpoint first."""
         spec = self._topology.vertices[order.vertex]
-        kind = RunningSink if spec.kind == "sink" else Running
-        running = kind(
+        running = Running(
             spec,
             order,
-            self._strategies[order.vertex],
-            self._make,
-            self._settings,
-            now,
-            self._notes,
+            strategy=self._strategies[order.vertex],
+            make=self._make,
+            settings=self._settings,
+            now=now,
+            notes=self._notes,
         )
         self._running[order.vertex] = running
         self._ask(running, running.noted("load", running.begin, ()))
@@ -242,7 +240,7 @@ class Host:
             return
         for input, cursor in enumerate(running.instance.cursors):
             cursor.detach()
-            self._out += self._links.drop(vertex, input)
+            self._out += self._connections.drop(vertex, input)
         for name in running.instance.streams:
             del self._streams[name]
             for other in self._running.values():
@@ -253,22 +251,26 @@ class Host:
 
     # --- inputs ------------------------------------------------------------------------------
 
-    def _link_inputs(self, now: float) -> None:
+    def _connect_inputs(self, now: float) -> None:
         """Attach or connect every input of an instance that is neither."""
         for vertex, running in self._running.items():
             if running.instance is None or running.status != "running":
                 continue
             for input, cursor in enumerate(running.instance.cursors):
-                self._link_input(vertex, input, cursor, running.order, now)
+                self._connect_input(
+                    vertex=vertex, input=input, cursor=cursor, order=running.order, now=now
+                )
 
-    def _link_input(
+    def _connect_input(
         self, vertex: str, input: int, cursor: Cursor, order: VertexOrder, now: float
     ) -> None:
         near = self._streams.get(cursor.stream)
         if near is None:
-            self._out += self._links.connect(vertex, input, cursor, order, now)
+            self._out += self._connections.connect(
+                vertex=vertex, input=input, cursor=cursor, order=order, now=now
+            )
             return
-        attached, commands = self._links.attach(vertex, input, cursor, near)
+        attached, commands = self._connections.attach(vertex, input, cursor, near)
         self._out += commands
         if not attached:
             self._running[vertex].status = "behind"
@@ -286,7 +288,9 @@ class Host:
         running = self._running[vertex]
         assert running.instance is not None
         cursor = running.instance.cursors[input]
-        self._out += self._links.break_off(vertex, input, cursor, running.order, now)
+        self._out += self._connections.break_off(
+            vertex=vertex, input=input, cursor=cursor, order=running.order, now=now
+        )
 
     # --- work --------------------------------------------------------------------------------
 
@@ -294,7 +298,7 @@ class Host:
         """Let every instance (or that of this vertex) take a step; say whether there was anything
         to do, and what is to be done now."""
         self._requests.retry(now)
-        self._link_inputs(now)
+        self._connect_inputs(now)
         progressed = False
         for name, running in list(self._running.items()):
             if vertex is None or name == vertex:
@@ -327,8 +331,8 @@ class Host:
                 self._out.append(room)
         return progressed
 
-    def _held_by(self, instance: Instance) -> Literal["", "store", "readers"]:
-        """Say whether back pressure keeps an instance from stepping, and whose; see rule 3."""
+    def _held_by(self, instance: Instance) -> HeldBy | None:
+        """Say what back pressure keeps an instance from stepping, if any does; see rule 3."""
         limit = self._settings.tail_buffer
         if any(
             s.held_bytes > limit and s.volatile_bytes > limit for s in instance.streams.values()
@@ -336,7 +340,7 @@ class Host:
             return "store"
         written = [instance.streams[s] for o in instance.spec.outlets for s in o.streams]
         ahead = bool(written) and all(s.is_ahead(self._settings.ahead_buffer) for s in written)
-        return "readers" if ahead else ""
+        return "readers" if ahead else None
 
     def _keep(self, now: float) -> None:
         """Write the segments, checkpoints and commits that are due; ask for the next chunks of
@@ -372,20 +376,20 @@ class Host:
 
     def _stored(self, key: str, ref: ObjectRef | None) -> None:
         running = self._requests.answered(Put, key)
-        self.trouble, self.trouble_lasts = "", False
+        self.trouble, self.trouble_lasts = None, False
         if isinstance(running, Running):
             self._ask(running, running.stored(key, ref))
 
     def _loaded(self, key: str, body: bytes | None, now: float) -> None:
         owner = self._requests.answered(Get, key)
-        self.trouble, self.trouble_lasts = "", False
+        self.trouble, self.trouble_lasts = None, False
         if isinstance(owner, LogStream):
             self._load_segment(owner, key, body)
         elif owner is not None:
             self._ask(owner, owner.noted("load", lambda: owner.loaded(key, body), ()))
             if owner.instance is not None and owner.status == "running":
                 self._started(owner)
-            self._link_inputs(now)
+            self._connect_inputs(now)
 
     def _load_segment(self, stream: LogStream, key: str, body: bytes | None) -> None:
         segment = stream.missing.get(key)
@@ -406,13 +410,22 @@ class Host:
         """Make a report of the whole state of the host."""
         self._report_number += 1
         vertices = tuple(
-            r.report("" if r.instance is None else self._held_by(r.instance))
+            r.report(None if r.instance is None else self._held_by(r.instance))
             for r in self._running.values()
         )
         return Report(
-            self.session, self._report_number, self._epoch, address, slot, pid, machine,
-            vertices, self.trouble, deaths=self._deaths, trouble_lasts=self.trouble_lasts,
-        )  # fmt: skip
+            session=self.session,
+            number=self._report_number,
+            epoch=self._epoch,
+            address=address,
+            slot=slot,
+            pid=pid,
+            machine=machine,
+            vertices=vertices,
+            trouble=self.trouble,
+            deaths=self._deaths,
+            trouble_lasts=self.trouble_lasts,
+        )
 
     @property
     def running(self) -> Mapping[str, Running]:

@@ -21,41 +21,41 @@ RELAPSES_WITHIN = 60.0
 """Seconds: deaths in no step that are further apart do not count together."""
 
 
-class Mourning:
-    """Keeps deaths by the module's rules. A method that returns a text returns why the job ends, or
-    an empty text if it goes on."""
+class HostFailures:
+    """Keeps deaths by the module's rules. A method that returns a text returns why the job ends;
+    None: it goes on."""
 
     def __init__(self, ledger: Ledger, titles: Mapping[str, str], deaths: int) -> None:
         self._ledger, self._titles, self._deaths = ledger, titles, deaths
-        self._mourned = {s.death.session for suspects in ledger.suspects.values() for s in suspects}
+        self._counted = {s.death.session for suspects in ledger.suspects.values() for s in suspects}
         """The sessions of hosts whose deaths have counted."""
         self._idle: list[float] = []
         """When the last deaths in no step were heard of, in short succession."""
 
     def is_news(self, death: Death) -> bool:
         """Say whether this death has not counted yet; from now on it has."""
-        is_new = death.session not in self._mourned
-        self._mourned.add(death.session)
+        is_new = death.session not in self._counted
+        self._counted.add(death.session)
         return is_new
 
-    def blame(self, vertex: str, death: Death) -> str:
+    def blame(self, vertex: str, death: Death) -> str | None:
         """Count a death in a step of this vertex against the vertex."""
         checkpoints = self._ledger.checkpoints.get(vertex, ())
         number = checkpoints[-1].number if checkpoints else -1
         suspects = suspect(self._ledger.suspects.get(vertex, ()), death, number)
         self._ledger.suspects[vertex] = suspects
         guilty = verdict(suspects, self._deaths)
-        return sentence(guilty, self._titles) if guilty else ""
+        return sentence(guilty, self._titles) if guilty else None
 
-    def note_idle(self, death: Death, now: float) -> str:
+    def note_idle(self, death: Death, now: float) -> str | None:
         """Count a death in no step: one may happen, many in short succession end the job."""
         recent = self._idle and now - self._idle[-1] < RELAPSES_WITHIN
         self._idle = [*self._idle, now] if recent else [now]
         if len(self._idle) < RELAPSES:
-            return ""
+            return None
         return (
             f"hosts died {RELAPSES} times in short succession without storing anything in "
-            f"between, and in no step of a vertex: {death.cause}; everything is kept, so mend "
+            f"between, and in no step of a vertex: {death.cause}; everything is kept, so fix "
             "it and run again with --resume"
         )
 
@@ -68,7 +68,7 @@ class Mourning:
         if left:
             self._ledger.suspects[vertex] = left
 
-    def overdue(self, hosts: Iterable[HostState], limit: float) -> str:
+    def overdue(self, hosts: Iterable[HostState], limit: float) -> str | None:
         """Find a step that has taken longer than `limit` seconds: it ends the job."""
         for step in (host.step for host in hosts):
             if step is not None and step.phase == "step" and step.seconds > limit:
@@ -76,7 +76,7 @@ class Mourning:
                 return (
                     f"vertex {step.vertex}{f', {title},' if title else ''} has been at one step "
                     f"for {step.seconds:.0f} s, {step.rows}, and step_limit is {limit:g} s; "
-                    "everything is kept, so mend it or raise the limit, and run again with "
+                    "everything is kept, so fix it or raise the limit, and run again with "
                     "--resume"
                 )
-        return ""
+        return None

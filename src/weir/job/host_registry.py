@@ -50,9 +50,9 @@ class HostState:
     """When it and its companion had hung up, if it was not heard of since."""
 
 
-class HostWatch:
-    """Keeps the hosts by the module's rules. A method that returns a text returns why the job ends,
-    or an empty text if it goes on."""
+class HostRegistry:
+    """Keeps the hosts by the module's rules. A method that returns a text returns why the job ends;
+    None: it goes on."""
 
     def __init__(self, now: float) -> None:
         self.hosts: dict[str, HostState] = {}
@@ -170,7 +170,7 @@ class HostWatch:
         self.lost.add(session)
         return True
 
-    def absence(self, now: float, limit: float) -> str:
+    def absence(self, now: float, limit: float) -> str | None:
         """End the job if there has been no host for longer than `limit` seconds."""
         if self.hosts or self.preparing:
             self._alone_since = now
@@ -178,6 +178,6 @@ class HostWatch:
             return (
                 f"no host has come for {limit:.0f} s. On Spark a host is a "
                 "task, and needs a free slot for as long as the job lives: ask for fewer --hosts, "
-                "or give it more cores; everything is kept, so mend it and run again with --resume"
+                "or give it more cores; everything is kept, so fix it and run again with --resume"
             )
-        return ""
+        return None

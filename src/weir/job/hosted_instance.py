@@ -1,7 +1,8 @@
 """One instance in a host: how it begins, and what it writes to the store, and when.
 
 Rules
-1. An instance begins from the checkpoint that its order names. For sinks see `sink_commits.py`.
+1. An instance begins from the checkpoint that its order names; a sink that commits, from its last
+   commit (`sink_commits.py`).
 2. It takes a checkpoint when the vertex's strategy says so, when the manager asks all instances for
    one, and at the end. The checkpoint counts when the store has it. At most one is under way, and
    none before the instance has caught up with the one it began from.
@@ -20,18 +21,19 @@ from weir.errors import SnapshotCorrupt, WeirError
 from weir.events.batch import OPEN
 from weir.files.chunks import Chunk
 from weir.job.delays import ReachedMarks
-from weir.job.messages import Checkpoint, VertexOrder, VertexReport
+from weir.job.messages import Checkpoint, HeldBy, VertexOrder, VertexReport
 from weir.job.poison import Notes, Phase
-from weir.job.segment_flush import Flushing
+from weir.job.segment_flush import SegmentFlush
 from weir.job.settings import HostSettings
 from weir.job.signals import Get, HostCommand, Pull, Put
+from weir.job.sink_commits import SinkCommits
 from weir.reliable.codec import decode_snapshot, encode_snapshot
-from weir.reliable.keys import checkpoint_key, number_of
+from weir.reliable.object_names import checkpoint_key, number_of
 from weir.reliable.objects import ObjectRef
-from weir.reliable.replay import needs_of
+from weir.reliable.rebuildable_vertex import needs_of
 from weir.reliable.strategies import Strategy
 from weir.reliable.vertex import Snapshot
-from weir.runtime.instance import Instance, MakeInstance, SourceInstance
+from weir.runtime.instance import Instance, MakeInstance, SinkInstance, SourceInstance
 from weir.runtime.topology import VertexSpec
 
 _T = TypeVar("_T")
@@ -41,7 +43,7 @@ KEPT_CHECKPOINTS = 3
 
 
 class Running:
-    """Runs an instance of a source, or of a vertex between streams, by the module's rules."""
+    """Runs an instance of a vertex, by the module's rules."""
 
     def __init__(
         self,
@@ -59,6 +61,8 @@ class Running:
         """The instance, once it is made: of one with a checkpoint, when that is loaded."""
         self._source: SourceInstance | None = None
         """The instance, if it is a source."""
+        self._commits: SinkCommits | None = None
+        """The commits of the instance, if it is a sink that commits: they stand for checkpoints."""
         self.status: Literal["loading", "running", "behind", "failed"] = "loading"
         """See `VertexReport.status`."""
         self.asked = 0
@@ -82,26 +86,40 @@ class Running:
         """The instance's marker at the checkpoint under way."""
         self._saving: Checkpoint | None = None
         """The checkpoint under way."""
-        self._flushing = Flushing(order.incarnation, settings)
+        self._flush = SegmentFlush(order.incarnation, settings)
         self._pulled = False
         """Whether a source has asked for a chunk and not got it yet."""
-        self.waits = ""
-        """What keeps anything from coming to a source; see `SourceWaits`."""
+        self.waits: str | None = None
+        """What keeps anything from coming to a source, if anything does; see `SourceWaits`."""
         self.marks = ReachedMarks()
         """When the instance has reached which event time."""
         self._corrupt: list[str] = []
         """Objects that could not be read."""
-        self._error = ""
-        """Why the instance has failed, or is behind."""
+        self._error: str | None = None
+        """Why the instance has failed, or is behind, if it is."""
 
     # --- beginning ---------------------------------------------------------------------------
 
     def begin(self) -> Sequence[Put | Get]:
         """Ask the store for the checkpoint to begin from, or begin without one."""
+        if self.spec.kind == "sink":
+            return self._begin_sink()
         restart = self.order.restart
         if restart is not None:
             return [Get(restart.key)]
         self._start(None)
+        return []
+
+    def _begin_sink(self) -> Sequence[Get]:
+        """Ask for the commit to begin from; a sink that does not commit begins at once."""
+        restart = self.order.restart
+        sink = self.instance = self._make(self.spec, {}, None)
+        if isinstance(sink, SinkInstance) and sink.commits:
+            self._commits = SinkCommits(sink, self.order)
+            return [self._commits.find_last()]
+        if restart is not None:
+            sink.load(Snapshot(restart.inputs, (), {}))
+        self.status = "running"
         return []
 
     def _start(self, snapshot: Snapshot | None) -> None:
@@ -113,10 +131,12 @@ class Running:
         self.status = "running"
 
     def loaded(self, key: str, body: bytes | None) -> Sequence[Put | Get]:
-        """Take in the checkpoint that was asked for."""
-        restart = self.order.restart
-        assert restart is not None
+        """Take in the checkpoint or the commit that was asked for."""
         try:
+            if self._commits is not None:
+                return self._loaded_commit(self._commits, key, body)
+            restart = self.order.restart
+            assert restart is not None
             snapshot = decode_snapshot(key, restart.ref.check(body))
             if (snapshot.inputs, snapshot.outputs) != (restart.inputs, restart.outputs):
                 raise SnapshotCorrupt(f"{key} is a snapshot at other positions than it should be")
@@ -124,6 +144,15 @@ class Running:
         except SnapshotCorrupt as error:
             self.spoil(key, error)
         return []
+
+    def _loaded_commit(
+        self, commits: SinkCommits, key: str, body: bytes | None
+    ) -> Sequence[Put | Get]:
+        commands = commits.loaded(key, body)
+        self._note_commit(commits)
+        if self.status in ("loading", "running"):
+            self.status = "running" if commits.is_ready else "loading"
+        return commands
 
     def spoil(self, key: str, error: Exception) -> None:
         """Fail because an object is not what was written; the manager finds another way to restart
@@ -171,7 +200,7 @@ class Running:
         if self.held:
             self._kept = self.asked  # it has done nothing that could be kept
             return []
-        if self._saving is not None or not self.instance.caught_up:
+        if self._is_saving or not self.instance.caught_up:
             return []
         ends = self.instance.cti == OPEN
         if not (self.asked > self._kept or ends or self._is_due(now - self._saved_at)):
@@ -184,11 +213,22 @@ class Running:
         self._saved_at = now
         return self._save()
 
+    @property
+    def _is_saving(self) -> bool:
+        """Whether a checkpoint or a commit is under way."""
+        return self._saving is not None or (
+            self._commits is not None and self._commits.is_under_way
+        )
+
     def _is_due(self, seconds: float) -> bool:
+        if self._commits is not None:
+            return seconds >= self._settings.commit_interval
         return self._strategy.is_due(seconds)
 
     def _save(self) -> Sequence[Put | Get]:
         assert self.instance is not None
+        if self._commits is not None:
+            return self._commits.begin(self.record)
         snapshot = self.noted("snapshot", self.instance.snapshot, None)
         return [] if snapshot is None else self._begin_checkpoint(snapshot)
 
@@ -196,28 +236,39 @@ class Running:
         self._number += 1
         key = checkpoint_key(self.spec.id, self.order.incarnation, self._number)
         self._saving = Checkpoint(
-            ObjectRef(key), self._number, self.order.incarnation,
-            snapshot.inputs, snapshot.outputs, needs_of(snapshot),
-            self._first_needed,
-        )  # fmt: skip
+            ref=ObjectRef(key),
+            number=self._number,
+            incarnation=self.order.incarnation,
+            inputs=snapshot.inputs,
+            outputs=snapshot.outputs,
+            needs=needs_of(snapshot),
+            log=self._first_needed,
+        )
         return [Put(key, lambda: encode_snapshot(key, snapshot))]
 
     def stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
         """Take in that an object is in the store, by this reference; None: an object of that name
         was there already."""
-        return [] if self._flushing.stored(key, ref) else self._save_stored(key, ref)
-
-    def _save_stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
+        if self._flush.stored(key, ref):
+            return []
+        if self._commits is not None:
+            commands = self._commits.stored(key, ref)
+            self._note_commit(self._commits)
+            return commands
         if self._saving is not None and key == self._saving.key and ref is not None:
-            self._note_checkpoint(ref, self._saving, self._saving_marker)
+            saved = msgspec.structs.replace(self._saving, ref=ref)
+            self._saving = None
+            self._note_checkpoint(saved, self._saving_marker)
         return []
 
-    def _note_checkpoint(
-        self, ref: ObjectRef, checkpoint: Checkpoint, marker: tuple[int, ...]
-    ) -> None:
-        self._saved, self._saving = marker, None
+    def _note_commit(self, commits: SinkCommits) -> None:
+        """Note the last commit, if it is another one than before."""
+        if commits.last is not None and commits.last not in self._checkpoints[-1:]:
+            self._note_checkpoint(commits.last, commits.last.inputs)
+
+    def _note_checkpoint(self, checkpoint: Checkpoint, marker: tuple[int, ...]) -> None:
+        self._saved = marker
         self._kept = max(self._kept, self._saving_for)
-        checkpoint = msgspec.structs.replace(checkpoint, ref=ref)
         self._checkpoints = [*self._checkpoints, checkpoint][-KEPT_CHECKPOINTS:]
 
     # --- streams, sources --------------------------------------------------------------------
@@ -225,7 +276,7 @@ class Running:
     def flush(self, now: float) -> Sequence[Put | Get]:
         """Write the segments that are large or old enough."""
         assert self.instance is not None
-        return self._flushing.flush(self.instance.streams.values(), now)
+        return self._flush.flush(self.instance.streams.values(), now)
 
     @property
     def _first_needed(self) -> int:
@@ -241,10 +292,13 @@ class Running:
         self._pulled = True
         return [
             Pull(
-                self.spec.id, self.order.incarnation, source.next_offset,
-                source.resume, self.order.log_end,
+                vertex=self.spec.id,
+                incarnation=self.order.incarnation,
+                offset=source.next_offset,
+                resume=source.resume,
+                log_end=self.order.log_end,
             )
-        ]  # fmt: skip
+        ]
 
     def take_chunk(self, chunk: Chunk | None) -> None:
         """Hand a source the chunk that it asked for; None: there is no more."""
@@ -258,7 +312,12 @@ class Running:
     def done(self) -> bool:
         """Whether it has nothing more to do."""
         instance = self.instance
-        return instance is not None and self.status == "running" and instance.done
+        if instance is None or self.status != "running" or not instance.done:
+            return False
+        if self.spec.kind != "sink":
+            return True
+        is_kept = self._commits is None or instance.marker == self._saved
+        return is_kept and not self._is_saving
 
     def _reported_status(
         self, instance: Instance
@@ -267,38 +326,40 @@ class Running:
             return "done"
         return self.status if instance.caught_up or self.status != "running" else "loading"
 
-    def report(self, held: Literal["", "store", "readers"] = "") -> VertexReport:
-        """Report the state of the instance; `held` says why back pressure holds it up."""
+    def report(self, held: HeldBy | None = None) -> VertexReport:
+        """Report the state of the instance; `held` is what holds it up by back pressure."""
         instance = self.instance
         if instance is None or self.status == "loading":
             return VertexReport(
-                self.spec.id, self.order.incarnation, self.status,
-                corrupt=tuple(self._corrupt), error=self._error,
-            )  # fmt: skip
-        outputs = [s.end for s in instance.streams.values()]
-        inputs = tuple(c.position for c in instance.cursors)
+                vertex=self.spec.id,
+                incarnation=self.order.incarnation,
+                status=self.status,
+                corrupt=tuple(self._corrupt),
+                error=self._error,
+            )
         source = self._source
+        positions = tuple(c.position for c in instance.cursors)
         late, bad = source.turned_away if source is not None else (0, 0)
         return VertexReport(
-            self.spec.id,
-            self.order.incarnation,
-            self._reported_status(instance),
-            inputs if source is None else (source.next_offset,),
-            tuple(outputs),
-            instance.cti,
-            instance.events,
-            instance.state_rows,
-            sum(c.queued_bytes for c in instance.cursors),
-            late,
-            bad,
-            tuple(self._checkpoints),
-            {name: s.segments for name, s in instance.streams.items()},
-            tuple(self._corrupt),
-            self._error,
-            dict(self._flushing.flushed),
-            self._kept,
-            None if source is None else source.log_record,
-            self.waits,
-            held,
-            tuple(self.marks.recent),
+            vertex=self.spec.id,
+            incarnation=self.order.incarnation,
+            status=self._reported_status(instance),
+            inputs=positions if source is None else (source.next_offset,),
+            outputs=tuple(s.end for s in instance.streams.values()),
+            cti=instance.cti,
+            events=instance.events,
+            state_rows=instance.state_rows,
+            queued_bytes=sum(c.queued_bytes for c in instance.cursors),
+            late=late,
+            bad=bad,
+            checkpoints=tuple(self._checkpoints),
+            segments={name: s.segments for name, s in instance.streams.items()},
+            corrupt=tuple(self._corrupt),
+            error=self._error,
+            flushed=dict(self._flush.flushed),
+            kept=self._kept,
+            log_end=None if source is None else source.log_record,
+            waits=self.waits,
+            held=held,
+            marks=tuple(self.marks.recent),
         )

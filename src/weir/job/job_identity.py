@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import msgspec
 
 from weir.errors import RunError, SnapshotCorrupt
-from weir.events.types import NULL, parse_type, type_name
+from weir.events.types import parse_stored_type, stored_type_name
 from weir.plan.plan_fingerprint import PlanFingerprint
 from weir.plan.program import Output, StreamKind, output_title
 from weir.plan.schema import Schema
 from weir.reliable.codec import decode_record, encode_record
-from weir.reliable.keys import JOB, is_known
+from weir.reliable.object_names import JOB, is_known
 from weir.reliable.store import Store
 
 
@@ -37,15 +37,15 @@ class OutputRecord(msgspec.Struct, frozen=True):
 
     @property
     def schema(self) -> Schema:
-        columns = tuple((n, NULL if t == "NULL" else parse_type(t)) for n, t in self.columns)
-        return Schema(columns, parse_type(self.time))
+        columns = tuple((name, parse_stored_type(written)) for name, written in self.columns)
+        return Schema(columns, parse_stored_type(self.time))
 
     @property
     def title(self) -> str:
         return output_title(self.name, self.kind)
 
 
-FORMAT = 3
+FORMAT = 4
 """The version of the store's layout: what objects there are, what they hold (kernels' snapshots
 too), and how they are sealed and named."""
 _HEAD = "weir store, format "
@@ -77,9 +77,14 @@ class JobRecord(msgspec.Struct, frozen=True):
 
 def output_record(output: Output, schema: Schema, *, kept: bool) -> OutputRecord:
     """Describe an output whose rows have this schema."""
-    columns = tuple((name, type_name(dtype)) for name, dtype in schema.columns)
+    columns = tuple((name, stored_type_name(dtype)) for name, dtype in schema.columns)
     return OutputRecord(
-        output.name, output.kind, output.path, kept, type_name(schema.time), columns
+        name=output.name,
+        kind=output.kind,
+        path=output.path,
+        kept=kept,
+        time=stored_type_name(schema.time),
+        columns=columns,
     )
 
 

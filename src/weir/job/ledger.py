@@ -25,8 +25,8 @@ from weir.errors import SnapshotCorrupt
 from weir.job.messages import Checkpoint
 from weir.job.poison import Suspect
 from weir.reliable.codec import decode_record, encode_record
-from weir.reliable.keys import ingress_key, ingress_log, is_ephemeral, number_of, record_key
 from weir.reliable.log import Segment
+from weir.reliable.object_names import ingress_key, ingress_log, is_ephemeral, number_of, record_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.strategies import Strategy
 from weir.runtime.topology import Topology

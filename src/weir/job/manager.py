@@ -32,8 +32,8 @@ from weir.ingress.ingress_log import LOST_RECORD
 from weir.job.commit_log import LOST, PUT_BACK
 from weir.job.delays import Delays
 from weir.job.garbage_sweep import Sweeper
-from weir.job.host_failures import Mourning
-from weir.job.host_registry import HostState, HostWatch
+from weir.job.host_failures import HostFailures
+from weir.job.host_registry import HostRegistry, HostState
 from weir.job.ledger import (
     Ledger,
     collect,
@@ -47,7 +47,7 @@ from weir.job.ledger import (
 from weir.job.messages import Orders, Preparing, Pulse, Report, VertexReport
 from weir.job.placement import Placement, Placements, first_gap, gap_before, log_is_ahead
 from weir.job.poison import Death
-from weir.job.record_writer import TAKEN_OVER, RecordKeeper
+from weir.job.record_writer import TAKEN_OVER, RecordWriter
 from weir.job.settings import ManagerSettings
 from weir.job.signals import (
     Answer,
@@ -68,7 +68,7 @@ from weir.job.signals import (
 )
 from weir.job.store_trouble import MANAGER, StoreTrouble
 from weir.job.story import StoryLine
-from weir.reliable.keys import is_ephemeral
+from weir.reliable.object_names import is_ephemeral
 from weir.reliable.strategies import Strategy
 from weir.runtime.topology import Topology
 
@@ -94,16 +94,18 @@ class Manager:
         `Delays`; `held` is that of rule 9."""
         self.topology, self.ledger, self.settings = topology, ledger, settings
         self._strategies = strategies
-        self._mourning = Mourning(ledger, titles or {}, settings.deaths)
-        self._watch = HostWatch(now)
-        self.hosts: Mapping[str, HostState] = self._watch.hosts  # those that are there
+        self._failures = HostFailures(ledger, titles or {}, settings.deaths)
+        self._registry = HostRegistry(now)
+        self.hosts: Mapping[str, HostState] = self._registry.hosts  # those that are there
         self._placements = Placements(topology, strategies, ledger)
         self.placements: Sequence[Placement] = self._placements.all  # writers before readers
-        self._records = RecordKeeper(
-            ledger, settings, now,
+        self._records = RecordWriter(
+            ledger,
+            settings,
+            now,
             collect=lambda: collect(topology, strategies, ledger),
             tell=lambda what, at: self._tell("", what, at, "manager"),
-        )  # fmt: skip
+        )
         self._sweeper = Sweeper(settings.sweep_every, now)
         self._trouble = StoreTrouble(now)
         self.delays = Delays(topology, holds or {})  # for onlookers: how late sinks are
@@ -127,7 +129,7 @@ class Manager:
     @property
     def preparing(self) -> list[Preparing]:
         """The hosts that are not there yet, and get ready."""
-        return [preparing for preparing, _ in self._watch.preparing.values()]
+        return [preparing for preparing, _ in self._registry.preparing.values()]
 
     # --- signals -----------------------------------------------------------------------------
 
@@ -139,9 +141,9 @@ class Manager:
             case Pulsed(pulse):
                 self._pulsed(pulse, now)
             case HungUp(session):
-                self._watch.hang_up(session, now)
+                self._registry.hang_up(session, now)
             case Prepares(preparing):
-                if self._watch.see_preparing(preparing, now):
+                if self._registry.see_preparing(preparing, now):
                     self._tell("", f"loops are compiled on {preparing.machine}", now)
             case Stored(ref):
                 self._trouble.record_written(now)
@@ -155,7 +157,7 @@ class Manager:
             case Listed(keys):
                 self._listed(keys)
             case Unstored(key, why, lasts) | Unloaded(key, why, lasts):
-                ending = self._ended.error if self._ended is not None else ""
+                ending = self._ended.error if self._ended is not None else None
                 if self._records.failed(key, why, now, ending, lasts=lasts):
                     self._trouble.hear(MANAGER, why, lasts, now)
                 self._recorded([], now)
@@ -165,16 +167,16 @@ class Manager:
         """Take in that time has passed; return what is to be done."""
         if not self._over:
             self._now = now
-            self._watch.allow_for_sleep(now, self.settings.silence)
-            lost = self._watch.silent(now, self.settings.silence)
+            self._registry.allow_for_sleep(now, self.settings.silence)
+            lost = self._registry.silent(now, self.settings.silence)
             lost |= self._trouble.alone(len(self.hosts), self.settings.apart_limit)
             for session, why in lost.items():
                 self.lose(session, now, why)
-            if parted := self._watch.parted(now, self.settings.parted):
+            if parted := self._registry.parted(now, self.settings.parted):
                 self.lose(parted[0], now, parted[1])
             for line in self._trouble.news(now):
                 self._tell("", line, now, "trouble")
-            self._watch.forget_preparing(now, self.settings.silence)
+            self._registry.forget_preparing(now, self.settings.silence)
             self._place(now)
             self._check_stop(now)
             self._check_hosts(now)
@@ -209,37 +211,37 @@ class Manager:
             return  # its hosts may follow another manager now
         if self.ledger.finished:
             self._count(report)
-        if self._over or report.session in self._watch.lost:
+        if self._over or report.session in self._registry.lost:
             self._out.append(Answer(report.session, self._stop_order(report.session)))
             return
         if report.epoch > self.ledger.epoch:
             self._resign(TAKEN_OVER)
             return
-        if self._watch.is_overtaken(report):
+        if self._registry.is_overtaken(report):
             return
         if report.session not in self.hosts:
             line = f"host {report.session} came, slot {report.slot}, pid {report.pid}"
             self._tell("", line, now, "host")
-        if self._watch.hear(report, now):
+        if self._registry.hear(report, now):
             self._trouble.hear(report.session, report.trouble, report.trouble_lasts, now)
             # Once the job has finished, reports say nothing that matters but for the totals.
             if not self.ledger.finished:
                 self._take_in(report, now)
         self._check_finished(now)
         self._place(now)
-        if self._records.established and report.session not in self._watch.lost:
+        if self._records.established and report.session not in self._registry.lost:
             self._out.append(Answer(report.session, self._orders_for(report.session)))
 
     def _pulsed(self, pulse: Pulse, now: float) -> None:
         if pulse.death is None:
-            self._watch.feel(pulse, now)
+            self._registry.feel(pulse, now)
         elif not (self._over or self.resigned or self.ledger.finished):
-            self._mourn(pulse.death, now)
+            self._note_death(pulse.death, now)
 
     def _take_in(self, report: Report, now: float) -> None:
         """Learn what a report says of hosts that died and of its instances."""
         for death in report.deaths:
-            self._mourn(death, now)
+            self._note_death(death, now)
         reports = {r.vertex: r for r in report.vertices}
         for placement in self._placements.on(report.session):
             if placement.session is None:
@@ -262,8 +264,8 @@ class Manager:
                 placement.report = latest
 
     def lose(self, session: str, now: float, why: str) -> None:
-        """Count a host as lost, and place its instances anew."""
-        if not self._watch.lose(session):
+        """Count a host as lost, and place its instances again."""
+        if not self._registry.lose(session):
             return
         self._trouble.forget(session)
         self._tell("", f"host {session} lost: {why}", now, "lost")
@@ -278,18 +280,18 @@ class Manager:
         for vertex, what in self._placements.unplace(fallen, now):
             self._tell(vertex, what, now, "lost")
 
-    def _mourn(self, death: Death, now: float) -> None:
+    def _note_death(self, death: Death, now: float) -> None:
         """Take in that a host has died, and in which step if that is known; see rule 7."""
         self.lose(death.session, now, death.cause)
-        if not self._mourning.is_news(death):
+        if not self._failures.is_news(death):
             return
         step = death.step
         if step is None or step.vertex not in self.topology.vertices:
-            self._end(self._mourning.note_idle(death, now))
+            self._end(self._failures.note_idle(death, now))
             return
         self._records.changed = True
         self._tell(step.vertex, f"its host died {step.rows}: {death.cause}", now, "lost")
-        self._end(self._mourning.blame(step.vertex, death))
+        self._end(self._failures.blame(step.vertex, death))
 
     # --- placing -----------------------------------------------------------------------------
 
@@ -298,9 +300,9 @@ class Manager:
         ends = self._ended is not None or self.ledger.finished
         if not self._records.established or not self.hosts or ends:
             return
-        assert self._watch.first_came_at is not None
+        assert self._registry.first_came_at is not None
         waits = self.settings.host_limit if self.preparing else self.settings.patience
-        waited = now - self._watch.first_came_at >= waits
+        waited = now - self._registry.first_came_at >= waits
         if len(self.hosts) < self.settings.hosts and not waited and self.ledger.incarnations == 0:
             return
         if not (missing := self._placements.missing):
@@ -321,11 +323,14 @@ class Manager:
     def _orders_for(self, session: str) -> Orders:
         self._orders += 1
         return Orders(
-            self.ledger.epoch, self._orders, session,
+            self.ledger.epoch,
+            self._orders,
+            session,
             self._placements.orders(session, self.hosts, self._records.collected),
-            checkpoint=0 if self._stop_asked is None else 1, record=self._records.number,
+            checkpoint=0 if self._stop_asked is None else 1,
+            record=self._records.number,
             held=self.held,
-        )  # fmt: skip
+        )
 
     def _stop_order(self, session: str) -> Orders:
         self._orders += 1
@@ -365,7 +370,7 @@ class Manager:
         last = self.ledger.checkpoints.get(vertex, ())[-1:]
         if learn_checkpoints(self.ledger, vertex, checkpoints):
             records.changed = True
-            self._mourning.clear(vertex, last[0].inputs if last else None)
+            self._failures.clear(vertex, last[0].inputs if last else None)
             kind = "commit" if self.topology.vertices[vertex].kind == "sink" else "checkpoint"
             self._tell(vertex, f"checkpoint {checkpoints[-1].number}", now, kind)
         for stream, segments in report.segments.items():
@@ -374,7 +379,7 @@ class Manager:
         records.changed |= learn_log(self.ledger, vertex, report.log_end)
 
     def _begin_again(self, placement: Placement, report: VertexReport, now: float) -> None:
-        """Place an instance anew that needs rows or records that are gone: another instance of its
+        """Place an instance again that needs rows or records that are gone: another instance of its
         vertex is ahead of it. If the store has lost them, the job ends."""
         if report.error and not log_is_ahead(placement, self.ledger):
             self._end(f"vertex {report.vertex}: {report.error}: {LOST_RECORD}")
@@ -423,15 +428,15 @@ class Manager:
             self._records.changed = True
 
     def _check_hosts(self, now: float) -> None:
-        self._end(self._trouble.ends(self.settings.trouble_limit))
+        self._end(self._trouble.why_job_ends(self.settings.trouble_limit))
         if self.settings.step_limit is not None:
-            self._end(self._mourning.overdue(self.hosts.values(), self.settings.step_limit))
-        self._end(self._watch.absence(now, self.settings.host_limit))
+            self._end(self._failures.overdue(self.hosts.values(), self.settings.step_limit))
+        self._end(self._registry.absence(now, self.settings.host_limit))
 
     # --- the store ---------------------------------------------------------------------------
 
     def _recorded(self, commands: Sequence[ManagerCommand], now: float) -> None:
-        """Pass on what the record keeper asks for; end the job once its last record is durable."""
+        """Pass on what the record writer asks for; end the job once its last record is durable."""
         self._out += commands
         if self._over:
             return
@@ -447,14 +452,18 @@ class Manager:
         records = self._records
         if not self._over and records.established:
             self._out += self._sweeper.listed(
-                keys, self.ledger, records.named, records.collected, self._placements.alive,
-                records.hinted,
-            )  # fmt: skip
+                keys=keys,
+                ledger=self.ledger,
+                named=records.named,
+                collected=records.collected,
+                alive=self._placements.alive,
+                hinted=records.hinted,
+            )
 
     # --- the end -----------------------------------------------------------------------------
 
-    def _end(self, error: str) -> None:
-        """End the job with this error, unless it is empty; what is durable stays. The job is over
+    def _end(self, error: str | None) -> None:
+        """End the job with this error, if it is one; what is durable stays. The job is over
         once a last record is written: a manager that cannot write one may have been replaced, and
         must not say how the job ended."""
         if error and (self._ended is None or not self._ended.error):
@@ -475,14 +484,14 @@ class Manager:
             self._over, self._ended = True, ended
             self._out.append(ended)
 
-    def trouble(self, now: float) -> str:
-        """Describe what keeps the manager or hosts from using the store; empty: nothing does."""
+    def trouble(self, now: float) -> str | None:
+        """Describe what keeps the manager or hosts from using the store; None: nothing does."""
         return self._trouble.text(now)
 
     def only_busy(self, now: float, seconds: float) -> bool:
         """Say whether all hosts that are still heard of have been at one step for so many seconds:
         they hear of nothing before it ends."""
-        return self._watch.only_busy(now, self.settings.silence, seconds)
+        return self._registry.only_busy(now, self.settings.silence, seconds)
 
     @property
     def established(self) -> bool:

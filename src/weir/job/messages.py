@@ -14,7 +14,7 @@ the same moment crash the process (msgspec 0.22).
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -46,6 +46,10 @@ class Checkpoint(msgspec.Struct, frozen=True):
         return self.ref.key
 
 
+HeldBy: TypeAlias = Literal["store", "readers"]
+"""What holds an instance up: rows that are not durable yet, or not read yet."""
+
+
 class VertexReport(msgspec.Struct, frozen=True):
     """Reports the state of one instance."""
 
@@ -68,15 +72,15 @@ class VertexReport(msgspec.Struct, frozen=True):
     """What has arrived from other hosts and was not read yet."""
     late: int = 0
     bad: int = 0
-    """How many rows a source has turned away as late, and as bad."""
+    """How many rows a source has rejected as late, and as bad."""
     checkpoints: tuple[Checkpoint, ...] = ()
     """The last few checkpoints that it has stored."""
     segments: dict[str, tuple[Segment, ...]] = {}
     """The durable segments of its output streams."""
     corrupt: tuple[str, ...] = ()
     """Objects of the store that could not be read."""
-    error: str = ""
-    """Why it has failed, or is behind."""
+    error: str | None = None
+    """Why it has failed, or is behind, if it is."""
     flushed: dict[str, int] = {}
     """For each of its streams the first row of the last segment whose write has ended."""
     kept: int = 0
@@ -84,10 +88,10 @@ class VertexReport(msgspec.Struct, frozen=True):
     changed."""
     log_end: ObjectRef | None = None
     """For a source, the last record of its log that it knows of."""
-    waits: str = ""
-    """For a source, what keeps anything from coming; it does not end the job."""
-    held: Literal["", "store", "readers"] = ""
-    """Why back pressure keeps it from stepping: rows that are not durable, or not read, yet."""
+    waits: str | None = None
+    """For a source, what keeps anything from coming, if anything does; it does not end the job."""
+    held: HeldBy | None = None
+    """What back pressure keeps it from stepping, if anything does."""
     marks: tuple[EventTimeMark, ...] = ()
     """For a source or a sink, when it has reached which event time, of late; see `delays.py`."""
 
@@ -96,7 +100,7 @@ class Report(msgspec.Struct, frozen=True):
     """What a host tells the manager: its whole state."""
 
     session: str
-    """The name of the host, which is new each time it begins anew."""
+    """The name of the host, which is new each time it starts."""
     number: int
     """Grows with every report of the session."""
     epoch: int
@@ -104,13 +108,13 @@ class Report(msgspec.Struct, frozen=True):
     address: str
     """Where other hosts can read its streams."""
     slot: int
-    """Which of the job's hosts it is: a number that stays when it begins anew."""
+    """Which of the job's hosts it is: a number that stays when it starts again."""
     pid: int
     machine: str
     """Its process, and the name of the machine, for onlookers."""
     vertices: tuple[VertexReport, ...] = ()
-    trouble: str = ""
-    """What keeps the host from going on, a store out of reach say."""
+    trouble: str | None = None
+    """What keeps the host from going on, if anything does: a store out of reach, say."""
     step: Step | None = None
     """The step that the host is at while this is sent; None: none that takes long."""
     deaths: tuple[Death, ...] = ()
@@ -197,7 +201,7 @@ class Orders(msgspec.Struct, frozen=True):
     checkpoint: int = 0
     """When this number grows, a checkpoint of every instance is to be taken."""
     stop: bool = False
-    """The host is to begin anew: the manager counts this session as lost, or the job is over."""
+    """The host is to start over: the manager counts this session as lost, or the job is over."""
     over: bool = False
     """Whether the job is over."""
     record: int = -1

@@ -30,7 +30,7 @@ from weir.job.ledger import Ledger
 from weir.job.record_reader import check_commits, job_ledger
 from weir.plan.program import Output, StreamKind
 from weir.reliable.digest import Digest
-from weir.reliable.keys import UNCHECKED, commit_key
+from weir.reliable.object_names import UNCHECKED, commit_key
 from weir.reliable.store import Store
 from weir.runtime.outputs import output_writer
 from weir.runtime.topology import vertex_name
@@ -52,7 +52,7 @@ class Committed:
 def read_committed(
     store: str, output: str, *, kind: StreamKind = "rows", since: int = 0
 ) -> Committed:
-    """Read the rows of a live job's output that are there for good, while the job runs or later.
+    """Read the committed rows of a live job's output, while the job runs or later.
 
     `store` is the job's store. Rows come in the order in which a file has them. `since` leaves out
     the first so many commits: give the `commits` of an earlier answer to read only what has come
@@ -64,7 +64,11 @@ def read_committed(
     look = reader.look(since)
     batches = [rows for link in look.commits for rows in reader.rows(link)]
     return Committed(
-        reader.table(batches), look.end, look.digest.count, str(look.digest), look.finished
+        table=reader.table(batches),
+        commits=look.end,
+        rows=look.digest.count,
+        digest=str(look.digest),
+        finished=look.finished,
     )
 
 
@@ -161,10 +165,15 @@ def manifests(store: Store) -> list[Manifest]:
         count, digest = (0, Digest()) if last is None else (last.number + 1, last.digest)
         listed.append(
             Manifest(
-                output.name, output.kind, output.path,
-                count, digest.count, str(digest), finished,
+                name=output.name,
+                kind=output.kind,
+                path=output.path,
+                commits=count,
+                rows=digest.count,
+                digest=str(digest),
+                finished=finished,
             )
-        )  # fmt: skip
+        )
     return listed
 
 

@@ -23,7 +23,7 @@ from weir.job.host_registry import HostState
 from weir.job.ledger import Ledger, Restarts
 from weir.job.messages import Checkpoint, ServedBy, VertexOrder, VertexReport
 from weir.job.poison import pieces_for
-from weir.reliable.keys import ingress_log
+from weir.reliable.object_names import ingress_log
 from weir.reliable.strategies import Strategy
 from weir.runtime.topology import Topology
 
@@ -61,7 +61,7 @@ class Placement:
     """Whether the story tells of that."""
 
     def rate_until(self, events: int, now: float) -> None:
-        """Compute the rate anew, if it is old enough."""
+        """Compute the rate again, if it is old enough."""
         passed = now - self.rated_at
         if events < self.rated_events or self.rated_at == 0.0:
             self.rated_at, self.rated_events = now, events
@@ -69,7 +69,7 @@ class Placement:
             self.rate = (events - self.rated_events) / passed
             self.rated_at, self.rated_events = now, events
 
-    def wait_until(self, waits: str, now: float) -> bool:
+    def wait_until(self, waits: str | None, now: float) -> bool:
         """Take in whether its source waits; say whether that is to be told now, once in a wait."""
         if not waits:
             self.waits_since, self.wait_is_told = None, False
@@ -216,8 +216,10 @@ def host_for(
     return min(free, key=lambda s: (load.get(s, 0), hosts[s].report.slot, s), default=None)
 
 
-def gap_before(vertex: str, restart: Checkpoint | None, topology: Topology, ledger: Ledger) -> str:
-    """Say why a vertex cannot restart from this checkpoint; empty if it can."""
+def gap_before(
+    vertex: str, restart: Checkpoint | None, topology: Topology, ledger: Ledger
+) -> str | None:
+    """Say why a vertex cannot restart from this checkpoint; None: it can."""
     for input, stream in enumerate(topology.vertices[vertex].inputs):
         start = restart.needs[input] if restart is not None else 0
         kept = ledger.collected.get(stream, 0)
@@ -233,17 +235,17 @@ def gap_before(vertex: str, restart: Checkpoint | None, topology: Topology, ledg
             f"vertex {vertex} has no checkpoint that can be read: it would need record "
             f"{begins} of its log, of which those from {kept} on are kept"
         )
-    return ""
+    return None
 
 
 def first_gap(
     vertices: Iterable[str], restart_of: Restarts, topology: Topology, ledger: Ledger
-) -> str:
-    """Say why one of these vertices cannot restart where it would; empty if all can."""
+) -> str | None:
+    """Say why one of these vertices cannot restart where it would; None: all can."""
     gaps = (
         gap_before(vertex, restart_of.checkpoint[vertex], topology, ledger) for vertex in vertices
     )
-    return next(filter(None, gaps), "")
+    return next(filter(None, gaps), None)
 
 
 def log_is_ahead(placement: Placement, ledger: Ledger) -> bool:

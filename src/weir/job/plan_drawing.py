@@ -17,11 +17,11 @@ from weir.errors import SnapshotCorrupt
 from weir.events.types import type_name
 from weir.plan.holds import longest_holds
 from weir.plan.operators import Node, Source
+from weir.plan.operators.spans import NONE, Span
 from weir.plan.program import StreamKind
-from weir.plan.spans import NONE, Span
 from weir.plan.stages import Branch, Channel, Stage, StagedPlan, links_of, stage_schema
 from weir.reliable.codec import decode_record
-from weir.reliable.keys import PLAN
+from weir.reliable.object_names import PLAN
 from weir.reliable.store import Store
 from weir.runtime.topology import Topology
 
@@ -104,14 +104,20 @@ def draw_plan(
             counts[spec.stage] += 1
     stages = tuple(
         DrawnStage(
-            stage.number, stage.uid or "", _source(stage), counts[stage.number],
-            tuple(_operators(stage, holds)),
-            tuple(DrawnLink(link.stage, link.channel, link.keys) for _, link in links_of(stage)),
-            type_name(stage_schema(stage).time), strategies.get(str(stage.number), ""),
-            stage.why_single,
+            number=stage.number,
+            name=stage.uid or "",
+            source=_source(stage),
+            vertices=counts[stage.number],
+            operators=tuple(_operators(stage, holds)),
+            links=tuple(
+                DrawnLink(link.stage, link.channel, link.keys) for _, link in links_of(stage)
+            ),
+            time=type_name(stage_schema(stage).time),
+            strategy=strategies.get(str(stage.number), ""),
+            why_single=stage.why_single,
         )
         for stage in plan.stages
-    )  # fmt: skip
+    )
     outputs = tuple(
         DrawnOutput(s.output.title, s.output.kind, s.output.path, plan.stages_of(s))
         for s in plan.sinks
@@ -121,7 +127,14 @@ def draw_plan(
         named = partitions[_source(plan.stages[spec.stage])] if spec.kind == "source" else ()
         partition = named[spec.index] if named else ""
         vertices.append(
-            DrawnVertex(spec.id, spec.kind, spec.stage, spec.inputs, spec.outputs, partition)
+            DrawnVertex(
+                id=spec.id,
+                kind=spec.kind,
+                stage=spec.stage,
+                inputs=spec.inputs,
+                outputs=spec.outputs,
+                partition=partition,
+            )
         )
     first = [stage.operators[0] for stage in plan.stages]
     plain_ticks = any(isinstance(s, Source) and s.options.unit == "tick" for s in first)

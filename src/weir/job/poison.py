@@ -132,9 +132,17 @@ class MemoryNotes:
         assert self.step is not None
         shown = sample(rows) if self.step.pieces == 1 else ""
         self.step = Step(
-            self.step.vertex, "step", span.input, span.first, span.end, span.claims,
-            span.since, span.until, self.step.pieces, shown,
-        )  # fmt: skip
+            vertex=self.step.vertex,
+            phase="step",
+            input=span.input,
+            first=span.first,
+            end=span.end,
+            claims=span.claims,
+            since=span.since,
+            until=span.until,
+            pieces=self.step.pieces,
+            sample=shown,
+        )
 
     def end(self) -> None:
         self.step = None
@@ -188,10 +196,7 @@ def cleared(
     """List the deaths that still count against a vertex that has stored a checkpoint at these input
     positions. `before` are those of the checkpoint before that one, if there was one."""
     ahead = before is None or sum(inputs) > sum(before)
-    counted = (
-        msgspec.structs.replace(s, since=s.since + 1) if ahead else s
-        for s in suspects
-    )  # fmt: skip
+    counted = (msgspec.structs.replace(s, since=s.since + 1) if ahead else s for s in suspects)
     return tuple(s for s in counted if s.since < CLEARED_BY and not _is_behind(s, inputs))
 
 
@@ -233,6 +238,6 @@ def sentence(guilty: Sequence[Suspect], titles: Mapping[str, str]) -> str:
     row = f" ({step.sample})" if step.sample else ""
     return (
         f"vertex {step.vertex}{f', {title},' if title else ''} killed its host "
-        f"{len(guilty)} times {step.rows}{row}: {shown}; everything is kept, so mend the function "
+        f"{len(guilty)} times {step.rows}{row}: {shown}; everything is kept, so fix the function "
         "(--resume --accept-code-changes) or the row (--resume) and run again"
     )

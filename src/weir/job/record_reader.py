@@ -23,7 +23,7 @@ from weir.job.garbage_sweep import collected_logs, orphaned_parts, unnamed
 from weir.job.job_identity import JobRecord
 from weir.job.ledger import Ledger, decode_ledger
 from weir.reliable.codec import decode_record, encode_record
-from weir.reliable.keys import (
+from weir.reliable.object_names import (
     EPHEMERAL,
     JOB,
     LATEST_RECORD,
@@ -41,7 +41,7 @@ _hint_decoder = msgspec.json.Decoder(int)
 TRIES = 100
 """So often a job is tried to be taken over from a manager that writes records all the while."""
 _ANOTHER_JOB = "the store holds records of another job than the one it says it is for"
-_MEND = (
+_FIX = (
     "what it said of the job is lost. If the store keeps versions or there is a backup, put it "
     "back; else start the job again with an empty store"
 )
@@ -83,7 +83,7 @@ def last_record(store: Store) -> Ledger | None:
     if hint is not None and hint > _number(ledger):
         raise SnapshotCorrupt(
             f"{record_key(hint)}, which {LATEST_RECORD} names, is not in the store or not whole: "
-            f"{_MEND}"
+            f"{_FIX}"
         )
     return ledger
 
@@ -115,7 +115,7 @@ def known_record(store: Store, outputs: int) -> Ledger | None:
         if commit.record > _number(ledger):
             raise SnapshotCorrupt(
                 f"{record_key(commit.record)}, which a commit was made under, is not in the store "
-                f"or not whole: {_MEND}"
+                f"or not whole: {_FIX}"
             )
     return ledger
 

@@ -26,7 +26,7 @@ from weir.job.ledger import Ledger, decode_ledger
 from weir.job.record_reader import encode_hint
 from weir.job.settings import ManagerSettings
 from weir.job.signals import Delete, ManagerCommand, Put
-from weir.reliable.keys import LATEST_RECORD, number_of, record_key
+from weir.reliable.object_names import LATEST_RECORD, number_of, record_key
 
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
 
@@ -50,7 +50,7 @@ class _Record:
     """When writing it failed for the first time."""
 
 
-class RecordKeeper:
+class RecordWriter:
     """Writes the ledger whenever it has changed, by the module's rules."""
 
     def __init__(
@@ -70,8 +70,8 @@ class RecordKeeper:
         """Whether the ledger says more than the last record; the manager sets it."""
         self.established = False
         """Whether the manager's first record is durable."""
-        self.stops = ""
-        """Why the manager must stop without another record; empty: it need not."""
+        self.stops: str | None = None
+        """Why the manager must stop without another record; None: it need not."""
         self.collected: Mapping[str, int] = dict(ledger.collected)
         """What the last durable record says is collected."""
         self.number = ledger.number
@@ -119,7 +119,7 @@ class RecordKeeper:
         body = self._ledger.encode()
         put = Put(key, lambda: body, new=True)
         collected, names = dict(self._ledger.collected), self._ledger.names
-        self._writing = _Record(key, garbage, collected, names, put)
+        self._writing = _Record(key=key, garbage=garbage, collected=collected, names=names, put=put)
         return put
 
     def stored(self, key: str, now: float) -> list[ManagerCommand]:
@@ -166,7 +166,7 @@ class RecordKeeper:
         self._tell(f"{key} is in the way and is no record", now)
         return [self._begin(written.garbage)]
 
-    def failed(self, key: str, why: str, now: float, ending: str, *, lasts: bool) -> bool:
+    def failed(self, key: str, why: str, now: float, ending: str | None, *, lasts: bool) -> bool:
         """Take in that an object could not be written or read; say whether it is the record. That
         is written again, or the manager stops. `ending` is the error that the job ends with, if it
         does; `lasts`: it would fail again."""
@@ -189,7 +189,7 @@ class RecordKeeper:
 
 def _cannot_go_on(why: str) -> str:
     return (
-        f"the job manager cannot go on: {why}; everything that is durable is kept, so mend it and "
+        f"the job manager cannot go on: {why}; everything that is durable is kept, so fix it and "
         "run again with --resume"
     )
 

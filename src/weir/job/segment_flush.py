@@ -17,13 +17,13 @@ from weir.job.settings import HostSettings
 from weir.job.signals import Put
 from weir.reliable.codec import encode_entries
 from weir.reliable.digest import OrderedChecksum
-from weir.reliable.keys import segment_key
 from weir.reliable.log import LogStream, Segment
+from weir.reliable.object_names import segment_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 
 
-class Flushing:
+class SegmentFlush:
     """Writes the segments of one instance's streams, by the module's rules."""
 
     def __init__(self, incarnation: int, settings: HostSettings) -> None:
@@ -59,7 +59,9 @@ class Flushing:
         key = segment_key(stream.name, entries[0].seq, self._incarnation)
         last = entries[-1]
         checked = str(checksum) if self._settings.check else ""
-        segment = Segment(ObjectRef(key), entries[0].seq, last.end, last.cti, checked)
+        segment = Segment(
+            ref=ObjectRef(key), first=entries[0].seq, end=last.end, cti=last.cti, checksum=checked
+        )
         stream.flushing = segment
         self._under_way[key] = (stream, segment)
         return Put(key, lambda: encode_entries(key, entries))

@@ -215,7 +215,7 @@ class Pull:
     incarnation: int
     offset: int
     resume: bytes | None = None
-    """The state of the source from which it goes on; see `SourceInstance.resume`."""
+    """The state of the source from which it goes on; see `SourceVertex.resume`."""
     log_end: ObjectRef | None = None
     """All records of the log up to this one must be there."""
 
@@ -240,11 +240,11 @@ class SourceFailed:
 
 @dataclass(frozen=True, slots=True)
 class SourceWaits:
-    """A source waits for something outside, and this keeps it from happening; empty: no longer."""
+    """A source waits for something outside, and this keeps it from happening; None: no longer."""
 
     vertex: str
     incarnation: int
-    why: str
+    why: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,12 +303,12 @@ class Answer:
 class EndJob:
     """End the job: it is finished, was stopped, or failed with this error."""
 
-    error: str = ""
+    error: str | None = None
     stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class BeginAnew:
+class EndSession:
     """End this session; make a new host, unless the job is over."""
 
     over: bool
@@ -330,7 +330,7 @@ HostSignal: TypeAlias = (
     | OrdersArrived
 )
 HostCommand: TypeAlias = (
-    Put | Get | Connect | Disconnect | MakeRoom | Deliver | EndSubscription | Pull | BeginAnew
+    Put | Get | Connect | Disconnect | MakeRoom | Deliver | EndSubscription | Pull | EndSession
 )
 ManagerSignal: TypeAlias = StoreSignal | Reported | Pulsed | HungUp | Prepares
 ManagerCommand: TypeAlias = Put | Get | Delete | List | Answer | EndJob

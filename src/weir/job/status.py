@@ -24,9 +24,8 @@ from weir.job.messages import Preparing
 from weir.job.placement import Placement
 from weir.job.record_reader import last_record
 from weir.job.signals import EndJob
-from weir.job.story import StoryLine
 from weir.reliable.codec import decode_record
-from weir.reliable.keys import UNCHECKED, is_known
+from weir.reliable.object_names import UNCHECKED
 from weir.reliable.store import Store
 
 STATUS = "status"
@@ -35,7 +34,6 @@ UNHEARD = 3.0
 QUIET = 15.0
 """Seconds without a status, which a driver writes about each second: it is busy beyond measure, cut
 off from its store, or gone."""
-_STORY = "story/"
 _BROKEN_OFF = ("stopped", "failed", "ended")
 """The states of a job that ended before its time; earlier versions wrote the last for all."""
 _OVER = ("finished", "checking", *_BROKEN_OFF)
@@ -75,7 +73,7 @@ class VertexStatus(msgspec.Struct, frozen=True):
     """Why it may not step, though it could: it waits for the `store`, or for its `readers`."""
     late: int = 0
     bad: int = 0
-    """For a source, how many rows it has turned away as late, and as bad."""
+    """For a source, how many rows it has rejected as late, and as bad."""
     delays: dict[int, int] = {}
     """For a sink, how many of its delays fell into which bucket under this driver (`delays.py`)."""
 
@@ -139,25 +137,28 @@ def status_of(manager: Manager, now: float, shift: float, ended: EndJob | None =
     sources = [v for v in vertices if v.kind == "source"]
     reached = [v.reached for v in sources if v.reached is not None]
     return JobStatus(
-        _state(manager, ended),
-        now + shift,
-        manager.ledger.epoch,
-        sum(manager.ledger.recoveries.values()),
-        sum(v.events for v in sources),
-        min(reached) if len(reached) == len(sources) and sources else None,
-        vertices,
-        tuple(
+        state=_state(manager, ended),
+        time=now + shift,
+        epoch=manager.ledger.epoch,
+        recoveries=sum(manager.ledger.recoveries.values()),
+        events=sum(v.events for v in sources),
+        reached=min(reached) if len(reached) == len(sources) and sources else None,
+        vertices=vertices,
+        hosts=tuple(
             HostStatus(
-                host.session, host.report.pid, host.report.machine, host.report.address,
-                tuple(p.vertex for p in manager.placements if p.session == host.session),
+                id=host.session,
+                pid=host.report.pid,
+                machine=host.report.machine,
+                address=host.report.address,
+                vertices=tuple(p.vertex for p in manager.placements if p.session == host.session),
             )
             for host in manager.hosts.values()
         ),
-        manager.trouble(now),
-        manager.settings.hosts,
-        "" if ended is None else ended.error,
-        tuple(map(_compiles, manager.preparing)),
-    )  # fmt: skip
+        trouble=manager.trouble(now) or "",
+        hosts_wanted=manager.settings.hosts,
+        error=(ended.error if ended is not None else None) or "",
+        preparing=tuple(map(_compiles, manager.preparing)),
+    )
 
 
 def _compiles(preparing: Preparing) -> str:
@@ -177,29 +178,57 @@ def _vertex(manager: Manager, placement: Placement, front: int | None, now: floa
     reached."""
     report = placement.report
     spec = manager.topology.vertices[placement.vertex]
-    counts = (
-        manager.ledger.snapshots.get(placement.vertex, 0),
-        manager.ledger.recoveries.get(placement.vertex, 0),
-    )
+    step_seconds, step_rows = _step(manager, placement)
     if report is None:
-        waiting = "loading" if placement.session is not None else "waiting for a host"
         return VertexStatus(
-            placement.vertex, spec.kind, placement.session, waiting, placement.incarnation,
-            0, 0.0, None, None, (), (), 0, 0, None, *counts, *_step(manager, placement),
-        )  # fmt: skip
+            id=placement.vertex,
+            kind=spec.kind,
+            host=placement.session,
+            status="loading" if placement.session is not None else "waiting for a host",
+            incarnation=placement.incarnation,
+            events=0,
+            events_per_second=0.0,
+            reached=None,
+            lag=None,
+            inputs=(),
+            outputs=(),
+            state_rows=0,
+            queued_bytes=0,
+            checkpoint=None,
+            snapshots=manager.ledger.snapshots.get(placement.vertex, 0),
+            recoveries=manager.ledger.recoveries.get(placement.vertex, 0),
+            step_seconds=step_seconds,
+            step_rows=step_rows,
+        )
     reached = report.cti if report.cti != START else None
-    behind = front is not None and reached is not None and _is_time(reached)
+    has_lag = front is not None and reached is not None and _is_time(reached)
+    waits_since = placement.waits_since
     return VertexStatus(
-        placement.vertex, spec.kind, placement.session, report.status, placement.incarnation,
-        report.events, _rate(placement, now), reached,
-        front - reached if behind and front is not None and reached is not None else None,
-        report.inputs, report.outputs, report.state_rows, report.queued_bytes,
-        report.checkpoints[-1].number if report.checkpoints else None, *counts,
-        *_step(manager, placement), report.waits,
-        None if placement.waits_since is None else round(now - placement.waits_since, 1),
-        report.held, report.late, report.bad,
-        dict(manager.delays.counts.get(placement.vertex, {})),
-    )  # fmt: skip
+        id=placement.vertex,
+        kind=spec.kind,
+        host=placement.session,
+        status=report.status,
+        incarnation=placement.incarnation,
+        events=report.events,
+        events_per_second=_rate(placement, now),
+        reached=reached,
+        lag=front - reached if has_lag and front is not None and reached is not None else None,
+        inputs=report.inputs,
+        outputs=report.outputs,
+        state_rows=report.state_rows,
+        queued_bytes=report.queued_bytes,
+        checkpoint=report.checkpoints[-1].number if report.checkpoints else None,
+        snapshots=manager.ledger.snapshots.get(placement.vertex, 0),
+        recoveries=manager.ledger.recoveries.get(placement.vertex, 0),
+        step_seconds=step_seconds,
+        step_rows=step_rows,
+        waits=report.waits or "",
+        waits_seconds=None if waits_since is None else round(now - waits_since, 1),
+        held=report.held or "",
+        late=report.late,
+        bad=report.bad,
+        delays=dict(manager.delays.counts.get(placement.vertex, {})),
+    )
 
 
 def _rate(placement: Placement, now: float) -> float:
@@ -219,13 +248,7 @@ def _is_time(cti: int) -> bool:
     return cti not in (START, OPEN)
 
 
-def story_key(epoch: int, number: int) -> str:
-    """Name the object that holds some lines of a job's story."""
-    return f"{_STORY}{epoch:06}-{number:08}"
-
-
 _status_decoder = msgspec.json.Decoder(JobStatus)
-_story_decoder = msgspec.json.Decoder(list[StoryLine])
 
 
 def read_status(store: Store) -> JobStatus | None:
@@ -260,26 +283,18 @@ def _settled(status: JobStatus, last: str) -> JobStatus:
     """Remove from a status what only a running job has; `last` is what became of its vertices."""
     vertices = tuple(
         msgspec.structs.replace(
-            v, host=None, status=v.status if v.status in ("done", "failed") else last,
-            events_per_second=0.0, lag=None, queued_bytes=0, step_seconds=None, step_rows="",
-            waits="", waits_seconds=None, held="",
+            v,
+            host=None,
+            status=v.status if v.status in ("done", "failed") else last,
+            events_per_second=0.0,
+            lag=None,
+            queued_bytes=0,
+            step_seconds=None,
+            step_rows="",
+            waits="",
+            waits_seconds=None,
+            held="",
         )
         for v in status.vertices
-    )  # fmt: skip
+    )
     return msgspec.structs.replace(status, vertices=vertices, hosts=(), trouble="", preparing=())
-
-
-def read_story(store: Store) -> list[StoryLine]:
-    """Read what has happened to a job, in order."""
-    return [line for key in story_keys(store) for line in read_story_object(store, key)]
-
-
-def story_keys(store: Store) -> list[str]:
-    """List the objects that hold a job's story, in order."""
-    return [key for key in store.list(_STORY) if is_known(key)]
-
-
-def read_story_object(store: Store, key: str) -> list[StoryLine]:
-    """Read the lines of the story that an object holds; none if it is gone."""
-    body = store.get(key)
-    return [] if body is None else decode_record(key, body, _story_decoder)

@@ -6,7 +6,8 @@ What is checked
 3. Every commit from the first to the last, and every part: name, size, seal, rows and digest.
 4. Of a job that has not finished, every record of a source's log, from the first that a restart
    needs to the last that is known.
-5. The status, too, though nothing refers to it: a damaged one is reported as harmless.
+5. What onlookers are shown: the status, the plan, the history, and every object of the story, whose
+   numbers have no gaps. The job needs none of them, so damage to them is reported as harmless.
 Other objects are only counted: nothing refers to them, so they do no harm.
 """
 
@@ -20,15 +21,21 @@ import msgspec
 
 from weir.errors import RunError, SnapshotCorrupt
 from weir.job.commit_log import Commit, decode_commit, read_chain, read_part
+from weir.job.history import read_history
 from weir.job.job_identity import read_job
 from weir.job.ledger import Ledger
 from weir.job.messages import Checkpoint
+from weir.job.plan_drawing import read_plan
 from weir.job.record_reader import job_ledger
 from weir.job.status import STATUS, decode_status
 from weir.job.store_listing import SizedStore
+from weir.job.story import expected_story, read_story_object
 from weir.reliable.codec import decode_record, decode_snapshot
-from weir.reliable.keys import (
+from weir.reliable.log import Segment
+from weir.reliable.object_names import (
+    HISTORY,
     JOB,
+    PLAN,
     UNCHECKED,
     commit_key,
     ingress_key,
@@ -37,6 +44,7 @@ from weir.reliable.keys import (
     number_of,
 )
 from weir.reliable.objects import SEAL, ObjectRef, unsealed
+from weir.reliable.store import ObjectUnreadable
 from weir.runtime.topology import vertex_name
 
 OnChecked = Callable[[int], None]
@@ -74,7 +82,7 @@ class _StoreCheck:
         self.seen.add(key)
         try:
             look()
-        except SnapshotCorrupt as error:
+        except (SnapshotCorrupt, ObjectUnreadable) as error:
             self.damage.append(Damage(key, str(error)))
         self.progress(len(self.seen))
 
@@ -99,23 +107,44 @@ def verify_store(store: SizedStore, progress: OnChecked = lambda _: None) -> Ver
         _check_output(check, ledger, number)
     for vertex, end in () if ledger.finished else ledger.logs.items():
         _check_log(check, vertex, ledger.collected.get(ingress_log(vertex), 0), end)
-    body = store.get(STATUS)
-    if body is not None:
-        check.check(STATUS, partial(_check_status, body))
+    _check_shown(check)
     keys = [key for key, _ in store.sizes()]
     strange = tuple(key for key in keys if not is_known(key))
-    beside = ("records/", "story/", UNCHECKED)
+    beside = ("records/", UNCHECKED)
     others = [k for k in keys if is_known(k) and k not in check.seen and not k.startswith(beside)]
     return Verified(len(check.seen), len(others), strange, tuple(check.damage))
 
 
-def _check_status(body: bytes) -> None:
-    try:
-        decode_status(body)
-    except SnapshotCorrupt as error:
-        raise SnapshotCorrupt(
-            f"{error}; no harm: it is only shown, and written anew when the job runs"
-        ) from error
+_REWRITTEN = "no harm to the job: it is only shown, and written again when the job runs"
+_ONLY_SHOWN = "no harm to the job: only weir story and the page lack what it said"
+
+
+def _check_shown(check: _StoreCheck) -> None:
+    """Check what onlookers are shown."""
+    store = check.store
+    there = {key for key, _ in store.sizes()}
+    for key, read in ((STATUS, _read_status), (PLAN, read_plan), (HISTORY, read_history)):
+        if key in there:
+            check.check(key, _harmless(partial(read, store), _REWRITTEN))
+    for key in expected_story(store):
+        check.check(key, _harmless(partial(read_story_object, store, key), _ONLY_SHOWN))
+
+
+def _read_status(store: SizedStore) -> object:
+    body = store.get(STATUS)
+    return None if body is None else decode_status(body)
+
+
+def _harmless(look: Callable[[], object], why: str) -> Callable[[], object]:
+    """Make a look at an object whose damage harms no job; the error says why."""
+
+    def looked() -> None:
+        try:
+            look()
+        except (SnapshotCorrupt, ObjectUnreadable) as error:
+            raise SnapshotCorrupt(f"{error}; {why}") from error
+
+    return looked
 
 
 def _check_named(check: _StoreCheck, ledger: Ledger) -> None:
@@ -125,7 +154,11 @@ def _check_named(check: _StoreCheck, ledger: Ledger) -> None:
                 check.check(checkpoint.key, partial(_check_snapshot, check.store, checkpoint))
     for segments in ledger.segments.values():
         for segment in segments:
-            check.check(segment.key, partial(segment.decode, check.store.get(segment.key)))
+            check.check(segment.key, partial(_check_segment, check.store, segment))
+
+
+def _check_segment(store: SizedStore, segment: Segment) -> None:
+    segment.decode(store.get(segment.key))
 
 
 def _check_snapshot(store: SizedStore, checkpoint: Checkpoint) -> None:
@@ -144,7 +177,7 @@ def _check_output(check: _StoreCheck, ledger: Ledger, number: int) -> None:
     last = recorded[-1].ref if recorded else None
     try:
         links = read_chain(check.store, sink, last)
-    except SnapshotCorrupt:
+    except (SnapshotCorrupt, ObjectUnreadable):
         _check_loose(check, sink, last)
         return
     for link in links:
@@ -176,13 +209,12 @@ def _check_object(store: SizedStore, ref: ObjectRef) -> None:
 
 def _whole_commits(store: SizedStore, sink: str) -> Iterator[tuple[str, Commit, ObjectRef]]:
     for key in filter(is_known, store.list(f"commits/{sink}/")):
-        body = store.get(key)
-        if body is None:
-            continue
         try:
-            yield key, decode_commit(key, body), ObjectRef.of(key, body)
-        except SnapshotCorrupt:
-            continue  # what refers to it says so
+            body = store.get(key)
+            if body is not None:
+                yield key, decode_commit(key, body), ObjectRef.of(key, body)
+        except (SnapshotCorrupt, ObjectUnreadable):
+            continue  # what refers to it is checked, and names it
 
 
 class _LogRecord(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 
 from weir.job.ledger import Ledger
 from weir.job.record_reader import last_record
-from weir.reliable.keys import incarnation_of, ingress_log, is_known, number_of
+from weir.reliable.object_names import incarnation_of, ingress_log, is_known, number_of
 from weir.reliable.store import Store
 
 
@@ -37,7 +37,7 @@ _REASONS = {
     "story": "for weir story",
     "plan": "the plan as weir ui and weir report draw it",
     "history": "figures over time, for weir ui and weir report",
-    "commits": "the manifest of the output: which rows are there for good",
+    "commits": "the manifest of the output: which rows are committed",
     "parts": "committed rows of the output, for its file and for weir read",
 }
 
@@ -50,7 +50,7 @@ def kept_objects(store: SizedStore) -> list[Kept]:
     for key, size in sizes:
         groups.setdefault(_group(key, ledger), []).append(size)
     return [
-        Kept(kind, of, len(sizes_of), sum(sizes_of), why)
+        Kept(kind=kind, of=of, objects=len(sizes_of), bytes=sum(sizes_of), why=why)
         for (kind, of, why), sizes_of in groups.items()
     ]
 

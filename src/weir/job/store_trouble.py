@@ -49,8 +49,8 @@ class StoreTrouble:
         self._recorded_at = now
         """When the manager last wrote a record."""
 
-    def hear(self, who: str, why: str, lasts: bool, now: float) -> None:
-        """Take in what keeps a process from using the store; empty: nothing does."""
+    def hear(self, who: str, why: str | None, lasts: bool, now: float) -> None:
+        """Take in what keeps a process from using the store; None: nothing does."""
         trouble = self._troubles.get(who)
         if not why:
             if trouble is not None and trouble.is_told:
@@ -64,7 +64,7 @@ class StoreTrouble:
 
     def record_written(self, now: float) -> None:
         self._recorded_at = now
-        self.hear(MANAGER, "", False, now)
+        self.hear(MANAGER, None, False, now)
 
     def forget(self, session: str) -> None:
         """Forget a host that is lost."""
@@ -91,21 +91,21 @@ class StoreTrouble:
             if trouble.seconds > limit and self._recorded_at > trouble.since + limit / 2
         }
 
-    def ends(self, limit: float) -> str:
-        """Say why the job ends by rule 4; empty if it goes on. The manager's own end is for its
+    def why_job_ends(self, limit: float) -> str | None:
+        """Say why the job ends by rule 4; None: it goes on. The manager's own end is for its
         records to say."""
         for who, trouble in self._troubles.items():
             if who != MANAGER and (trouble.lasts or trouble.seconds > limit):
                 return (
-                    f"{_named(who)} cannot go on: {trouble.why}; everything is kept, so mend it "
+                    f"{_named(who)} cannot go on: {trouble.why}; everything is kept, so fix it "
                     "and run again with --resume"
                 )
-        return ""
+        return None
 
-    def text(self, now: float) -> str:
-        """Describe the trouble for onlookers; empty: there is none."""
+    def text(self, now: float) -> str | None:
+        """Describe the trouble for onlookers; None: there is none."""
         if not self._troubles:
-            return ""
+            return None
         first = min(self._troubles.values(), key=lambda trouble: trouble.since)
         hosts = len([who for who in self._troubles if who != MANAGER])
         named = [MANAGER] if MANAGER in self._troubles else []

@@ -11,21 +11,23 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from weir.events.batch import Batch
+import pyarrow as pa
+
+from weir.events.batch import Batch, concat_batches, empty_batch, times
+from weir.events.order import in_order
 from weir.files.writers import OutputWriter, put_all_in_place
-from weir.local.console import FirstRows
 from weir.local.runner import Emit, LocalRun
 from weir.local.second_run import kept_traces, other_cut, second_differences
 from weir.loops.interrupts import plain_interrupts
-from weir.plan.program import CONSOLE, Program
-from weir.runtime.outputs import check_outputs, output_writer
+from weir.plan.program import CONSOLE, Output, Program
+from weir.runtime.outputs import check_outputs, output_schema, output_writer
 from weir.runtime.partitions import Partitions, open_partitions
 from weir.runtime.reports import OnProgress, RunReport, run_report
-from weir.runtime.row_differences import check_same
+from weir.runtime.vertices import check_same
 
 
 @plain_interrupts()
@@ -87,3 +89,27 @@ def _emit_to(writers: Mapping[int, OutputWriter], number: int, first: FirstRows 
             first.take(number, rows)
 
     return emit
+
+
+class FirstRows:
+    """Holds the first rows of each output, in the order in which a file would have them."""
+
+    def __init__(self, outputs: Sequence[Output], limit: int) -> None:
+        self._outputs, self._limit = outputs, limit
+        self._rows = [empty_batch(output_schema(o).types) for o in outputs]
+
+    def take(self, number: int, rows: Batch) -> None:
+        """Take rows of an output, of which only those that may be among the first are kept."""
+        plain = Batch(rows.vs, rows.ve, rows.columns)
+        together = in_order(concat_batches([self._rows[number], plain]))
+        self._rows[number] = together.slice(0, min(self._limit, len(together)))
+
+    def table(self, number: int) -> pa.Table:
+        """Return the first rows of an output: vs, ve, then the payload (bad rows have no times)."""
+        output, rows = self._outputs[number], self._rows[number]
+        shape = output_schema(output)
+        names, columns = list(shape.names), list(rows.columns)
+        if output.kind != "bad":
+            names = ["vs", "ve", *names]
+            columns = [times(rows.vs, shape.time), times(rows.ve, shape.time), *columns]
+        return pa.Table.from_arrays(columns, names=names)

@@ -25,14 +25,14 @@ from weir.ingress.memory_partitions import MemoryPartition
 from weir.local.file_run import run_files
 from weir.local.runner import LocalRun
 from weir.local.second_run import differences_here, kept_traces, other_cut
+from weir.plan.fluent.stream import Stream, as_stream
 from weir.plan.limits import check_numbers
 from weir.plan.operators import Source, schema
-from weir.plan.stream import Stream, as_stream
 from weir.runtime.input_warnings import MOST_ROWS, warn_of_fields
 from weir.runtime.partitions import open_partitions
 from weir.runtime.programs import Runnable, as_program, program_of
 from weir.runtime.reports import OnProgress, RunReport
-from weir.runtime.row_differences import check_same
+from weir.runtime.vertices import check_same
 
 Items = Sequence[Mapping[str, object]]
 
@@ -115,7 +115,13 @@ def collect(
         if kept is not None:
             kept.close()
             other = other_cut(cut, local.events)
-            again = differences_here(program, partitions, kept.folder, other, parallelism)
+            again = differences_here(
+                program=program,
+                partitions=partitions,
+                traces=kept.folder,
+                cut=other,
+                parallelism=parallelism,
+            )
             check_same(local.plan, local.topology, again)
     return table_of_rows(batches, stream)
 

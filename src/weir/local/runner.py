@@ -25,7 +25,6 @@ from weir.runtime.failed_rows import completing
 from weir.runtime.partitions import Partitions
 from weir.runtime.program_plan import plan_program
 from weir.runtime.reports import OnProgress, Progress, SinkTotal, SourceTotal
-from weir.runtime.row_differences import written_by
 from weir.runtime.source_vertex import PartitionReader, SourceVertex
 from weir.runtime.topology import StreamId, VertexId, VertexSpec
 from weir.runtime.vertices import (
@@ -34,6 +33,7 @@ from weir.runtime.vertices import (
     make_vertex,
     source_of,
     stream_schema,
+    written_by,
 )
 
 Emit = Callable[[int, Batch], None]

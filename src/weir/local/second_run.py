@@ -10,7 +10,7 @@ Rules
 3. Functions are called more often than needed, so those that count or remember calls are found.
 4. Inputs are cut elsewhere, and operators restart from their snapshots: after the first step, the
    second, the fourth and so on. They do not restart if a snapshot cannot keep all of their state
-   (`plan/usercode/unsaved_windows.py`).
+   (`plan/live_refusals.py`).
 
 The first run leaves traces of all its streams in a folder (`traces.py`); the second compares its
 rows with them, and what comes back is the first row that differs in each stream.
@@ -32,9 +32,9 @@ from pathlib import Path
 from weir.errors import RunError, WeirError
 from weir.files.chunks import CHUNK_ROWS
 from weir.local.runner import Emit, LocalRun
+from weir.plan.live_refusals import unsaved_cells
 from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
 from weir.plan.program import Output, Program, ProgramText, StreamKind
-from weir.plan.usercode.unsaved_windows import unsaved_cells
 from weir.reliable.differences import RowDifference
 from weir.reliable.traces import Traces
 from weir.runtime.partitions import Partitions, open_partitions
@@ -108,7 +108,9 @@ def second_differences(
         what = _travelling(program, opened)
     differences = None if what is None else _asked(_RunRequest(what, traces, cut, parallelism))
     return (
-        differences_here(program, opened, traces, cut, parallelism)
+        differences_here(
+            program=program, partitions=opened, traces=traces, cut=cut, parallelism=parallelism
+        )
         if differences is None
         else differences
     )
@@ -167,7 +169,7 @@ def _asked(request: _RunRequest) -> list[RowDifference] | None:
     environment = os.environ | other_environment(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in sys.path)
     with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
-        request_path, answer_path = os.path.join(folder, "asked"), os.path.join(folder, "told")
+        request_path, answer_path = os.path.join(folder, "request"), os.path.join(folder, "answer")
         Path(request_path).write_bytes(pickle.dumps(request))
         command = [sys.executable, "-c", _COMMAND, request_path, answer_path]
         # What the user's code prints there is not a result: it goes to stderr.
@@ -213,7 +215,16 @@ def main(request_path: str, answer_path: str) -> None:
 def _answer(request: _RunRequest) -> list[RowDifference] | None:
     what = request.program
     opened = _arrived(what) if isinstance(what, bytes) else _parsed(what, request.parallelism)
-    return opened and differences_here(*opened, request.traces, request.cut, request.parallelism)
+    if opened is None:
+        return None
+    program, partitions = opened
+    return differences_here(
+        program=program,
+        partitions=partitions,
+        traces=request.traces,
+        cut=request.cut,
+        parallelism=request.parallelism,
+    )
 
 
 def _arrived(body: bytes) -> tuple[Program, Partitions] | None:

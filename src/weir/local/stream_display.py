@@ -17,9 +17,9 @@ from weir.events.types import type_name
 from weir.files.text_tables import cells, text_lines
 from weir.local.run import table_of_rows
 from weir.local.runner import LocalRun
-from weir.plan.explain import Format, explain
-from weir.plan.explain_svg import svg_of
-from weir.plan.stream import Stream
+from weir.plan.explain.explanation import Format, explain
+from weir.plan.explain.svg import svg_of
+from weir.plan.fluent.stream import Stream
 from weir.runtime.partitions import open_partitions
 from weir.runtime.program_plan import plan_program
 from weir.runtime.programs import program_of

@@ -1,8 +1,7 @@
 """Hands Arrow's memory to compiled loops, as NumPy arrays that are marked as writable.
 
 Nobody writes to them: batches are immutable. But Numba treats writable and read-only arrays as two
-types, and Arrow's are read-only. It would compile a loop for each mixture of both that occurs,
-in the middle of a stream, for seconds (`tests/conformance` checks that this does not happen).
+types, and Arrow's are read-only; loops take the writable ones (`argument_types.py`).
 """
 
 from __future__ import annotations

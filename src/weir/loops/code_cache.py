@@ -19,54 +19,34 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import pickle
 import stat
 import sys
 import tempfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import llvmlite
 import numba
 import numpy as np
-from numba.core import sigutils
-from numba.core.compiler import CompileResult
-from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
-from numba.core.runtime.nrt import rtsys
-from numba.core.serialize import dumps
 
-FORMAT = 1
+FORMAT = 2
 """Is raised when files of the cache have another form."""
 PACKAGE = Path(__file__).parents[1]
-FROZEN = ("events/batch.py", "loops/compiled.py")
+FROZEN = ("events/batch.py", "loops/argument_types.py", "loops/compiled.py", "loops/loop.py")
 """The other files whose text machine code depends on: constants of time, how loops are compiled."""
 _HASH_BYTES = 32
-
-OnReady = Callable[[int, int], None]
-"""Called with the number of loops that are ready, and of all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """A loop that is needed for arguments of these types (Numba's)."""
-
-    module: str
-    name: str
-    args: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Machine code on its way to another machine: of which kind, for what, files by names."""
+    """Machine code on its way to another machine: of which kind, of which loops, files by names."""
 
     kind: str
-    needs: tuple[Need, ...]
+    loops: tuple[str, ...]
     files: Mapping[str, bytes]
 
 
@@ -74,10 +54,9 @@ class Code:
 
 
 @cache
-def stamp(package: Path, files_like: str = "*_loops.py") -> str:
-    """Return a hash of the text of every file that machine code of this package depends on, or of
-    more of its files."""
-    files = sorted({*package.rglob(files_like), *(package / name for name in FROZEN)})
+def stamp(package: Path) -> str:
+    """Return a hash of the text of every file that machine code of this package depends on."""
+    files = sorted({*package.rglob("*_loops.py"), *(package / name for name in FROZEN)})
     texts = [(str(path.relative_to(package)), path.read_bytes()) for path in files]
     return hashlib.sha256(repr(texts).encode()).hexdigest()
 
@@ -87,10 +66,15 @@ def kind() -> str:
     """Name the kind of code that this process makes and uses."""
     return kind_of(
         stamp(PACKAGE),
-        (sys.implementation.cache_tag, sys.abiflags, numba.__version__, llvmlite.__version__,
-         np.__version__),
+        (
+            sys.implementation.cache_tag,
+            sys.abiflags,
+            numba.__version__,
+            llvmlite.__version__,
+            np.__version__,
+        ),
         cpu_target.target_context.codegen().magic_tuple(),
-    )  # fmt: skip
+    )
 
 
 def kind_of(text: str, versions: Sequence[str], processor: Sequence[str]) -> str:
@@ -156,15 +140,20 @@ def code_folder() -> Path | None:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def remember(name: str, what: object) -> None:
-    """Keep data about the code of this kind, under a name."""
-    keep(name, _sealed(name, pickle.dumps(what)))
+def keep_content(name: str, content: bytes) -> None:
+    """Keep code of this kind under a name, so that `read_content` finds it."""
+    keep(name, _sealed(name, content))
 
 
-def remembered(name: str) -> Any:
-    """Read what was kept under this name; None where nothing was."""
+def read_content(name: str) -> bytes | None:
+    """Read the code that was kept under this name; None where none was."""
     body = find(name)
-    return None if body is None else pickle.loads(body[_HASH_BYTES:])  # rule 3
+    return None if body is None else body[_HASH_BYTES:]
+
+
+def kept_names() -> set[str]:
+    """List the files of this kind by their names alone; one may still count as none."""
+    return {path.name for folder in _safe_folders() for path in folder.iterdir()}
 
 
 def _sealed(name: str, content: bytes) -> bytes:
@@ -229,146 +218,7 @@ def _note(text: str) -> None:
         sys.stderr.write(f"weir: note: {text}; WEIR_CACHE can name a folder\n")
 
 
-# --- loops ---------------------------------------------------------------------------------------
-
-_loops: dict[tuple[str, str], Any] = {}
-"""The loops of all modules that were imported, by module and name."""
-
-
-every_loop: list[Any] = []
-"""All loops, also those that only others call."""
-_on_miss: list[Callable[[], None]] = []
-"""What is called, each once and the first of them first, when a loop is not there."""
-
-
-class LoopCache:
-    """Keeps the code of one loop, for all types of its arguments: what Numba asks for it."""
-
-    def __init__(self, module: str, name: str) -> None:
-        self._name = f"{module.removeprefix('weir.')}.{name}"
-        self._held: dict[str, Any] = {}
-        """What this process has loaded or compiled, by names of files."""
-
-    @property
-    def cache_path(self) -> str:
-        """The folder that is tried first, for Numba's own statistics."""
-        return str(next(folders()))
-
-    def file_name(self, signature: Any) -> str:
-        """Name the file of the code for arguments of these types."""
-        args, _ = sigutils.normalize_signature(signature)  # type: ignore[no-untyped-call]
-        types = hashlib.sha256(repr([str(a) for a in args]).encode()).hexdigest()[:16]
-        return f"{self._name}-{types}"
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        """Load the code for arguments of these types; None: there is none."""
-        name = self.file_name(signature)
-        while name not in self._held:
-            body = find(name)
-            if body is None and _on_miss:
-                _missed()
-                continue
-            if body is None:
-                return None
-            # All that loading needs of what `target.refresh()` would do, which takes longer than a
-            # small run: that imports whatever Numba can compile.
-            rtsys.initialize(target)
-            reduced = pickle.loads(zlib.decompress(body[_HASH_BYTES:]))  # rule 3
-            self._held[name] = CompileResult._rebuild(target, *reduced)  # type: ignore[no-untyped-call]
-        return self._held[name]
-
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep the code that was made for arguments of these types."""
-        name = self.file_name(signature)
-        self._held[name] = compiled._replace(metadata=None)  # else Numba would add to it once more
-        if compiled.library.has_dynamic_globals:  # addresses of this process
-            return
-        reduced = dumps(compiled._reduce())  # type: ignore[no-untyped-call]
-        keep(name, _sealed(name, zlib.compress(reduced, 1)))
-
-
-def is_inner(function: Callable[..., Any]) -> bool:
-    """Say whether other loops alone call this one, by its name: their code contains it."""
-    return function.__name__.startswith("_")
-
-
-def keep_code(loop: Any) -> None:
-    """Let a loop, as Numba made it, have its code in the cache."""
-    function = loop.py_func
-    _loops[function.__module__, function.__qualname__] = loop
-    # Private to Numba, which has no public way to say where code lies and what it depends on.
-    loop._cache = LoopCache(function.__module__, function.__qualname__)
-
-
-@contextmanager
-def on_miss(*steps: Callable[[], None]) -> Iterator[None]:
-    """Let these functions be called meanwhile, one each time a loop is needed that was never
-    compiled on this machine: they may compile it along with others. Where they do not, Numba does
-    when they return."""
-    _on_miss[:] = steps
-    try:
-        yield
-    finally:
-        _on_miss.clear()
-
-
-def _missed() -> None:
-    """Call the next of the functions passed to `on_miss`; loops that it lacks itself call none."""
-    step, *later = _on_miss
-    _on_miss.clear()
-    step()
-    _on_miss.extend(later)
-
-
-def forget_used() -> None:
-    """Clear `used`. What was loaded or compiled stays."""
-    with global_compiler_lock:  # who compiles looks at what was used
-        for loop in _loops.values():
-            loop._reset_overloads()  # private to Numba, which then asks `LoopCache` again
-
-
-def used() -> tuple[Need, ...]:
-    """List the loops that this process has used, with the types of their arguments. One that was
-    compiled here for a loop that calls it is listed too, though the caller's code contains it."""
-    return tuple(Need(*at, args) for at, loop in _loops.items() for args in loop.overloads)
-
-
-def count_compiled() -> int:
-    """Count the loops that this process had to compile so far."""
-    return sum(sum(loop.stats.cache_misses.values()) for loop in _loops.values())
-
-
-def is_kept(need: Need) -> bool:
-    """Say whether the code of a loop is on disk."""
-    return find(LoopCache(need.module, need.name).file_name(need.args)) is not None
-
-
-def make_ready(needs: Sequence[Need], tell: OnReady = lambda done, of: None) -> None:
-    """Load or compile these loops, as far as their modules were imported."""
-    for number, need in enumerate(needs):
-        tell(number, len(needs))
-        loop = _loops.get((need.module, need.name))
-        if loop is not None:
-            loop.compile(need.args)
-    tell(len(needs), len(needs))
-
-
 # --- travelling ----------------------------------------------------------------------------------
-
-
-def packed(needs: tuple[Need, ...]) -> Code:
-    """Read the code of these loops. What is not on disk is compiled, and left out if no folder
-    keeps it."""
-    files = {}
-    for need in needs:
-        name = LoopCache(need.module, need.name).file_name(need.args)
-        body = find(name)
-        if body is None:
-            make_ready([need])
-            body = find(name)
-        if body is not None:
-            files[name] = body
-    return Code(kind(), needs, files)
 
 
 def unpack(code: Code) -> None:

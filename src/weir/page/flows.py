@@ -10,7 +10,7 @@ from weir.job.plan_drawing import DrawnPlan, DrawnVertex
 from weir.job.status import JobStatus, VertexStatus
 
 FAR_BEHIND = 1_000_000
-"""Ticks: a vertex is said to wait for an input that is so far behind another of its inputs."""
+"""Ticks: a vertex is shown as waiting for an input that is so far behind another of its inputs."""
 
 
 class EdgeFlow(msgspec.Struct, frozen=True):
@@ -69,7 +69,15 @@ def flows_of(plan: DrawnPlan, status: JobStatus) -> list[EdgeFlow]:
                 if v.id in status_of
             )
             flows.append(
-                EdgeFlow(stage, place, is_sink, written, read, gap, held and written > read)
+                EdgeFlow(
+                    source=stage,
+                    target=place,
+                    to_output=is_sink,
+                    written=written,
+                    read=read,
+                    behind=gap,
+                    held=held and written > read,
+                )
             )
     return flows
 

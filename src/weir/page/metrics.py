@@ -4,7 +4,7 @@ Rules
 1. Figures are those of the job's last status. Nothing but names of vertices, outputs and the job's
    state are labels.
 2. A counter falls only to 0, since Prometheus takes any fall for a restart at 0. Rows that sources
-   have read and turned away are counted once each, under this driver, although a source that is
+   have read and rejected are counted once each, under this driver, although a source that is
    placed again goes on from its checkpoint and reads rows again. The count of rows that another
    vertex has read starts at 0 whenever it is placed; snapshots and recoveries are counted over the
    vertex's whole life.
@@ -126,13 +126,13 @@ def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
         (
             "weir_source_late_rows_total",
             "counter",
-            "Rows that were turned away as late.",
+            "Rows that were rejected as late.",
             [(labels, v.late) for labels, v in sources],
         ),
         (
             "weir_source_bad_rows_total",
             "counter",
-            "Rows that were turned away as bad.",
+            "Rows that were rejected as bad.",
             [(labels, v.bad) for labels, v in sources],
         ),
     ]
@@ -182,7 +182,7 @@ def _escaped(text: str) -> str:
 
 
 class _SourceCounts:
-    """Counts what sources have read and turned away, by rule 2."""
+    """Counts what sources have read and rejected, by rule 2."""
 
     def __init__(self) -> None:
         self._first: dict[str, tuple[int, int, int]] = {}

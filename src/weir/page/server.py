@@ -1,4 +1,4 @@
-"""The server of the page: on loopback, behind a token, for reading alone.
+"""The server of the page: on loopback, protected by a token, read-only.
 
 Rules
 1. It listens on 127.0.0.1 only. Whoever else has an account on the machine needs the token, which

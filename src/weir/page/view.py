@@ -6,30 +6,36 @@ Rules
 2. A part that cannot be read (it is lost, or the store is away) is left out, and `problems` says
    why; the rest is shown.
 3. All parts are bounded, however long the job runs; objects of the story, and rows of outputs, are
-   read once. Who reads again and again reads each part no more often than `EVERY` says, and rests
-   `REST` times as long as it took: a store that is slow or large is not kept busy by onlookers.
+   read once. A reader that polls reads each part no more often than `EVERY` says, and rests `REST`
+   times as long as the read took, so that onlookers do not keep a slow or large store busy.
+4. The story is shown as episodes and single lines. An episode begins when a host is lost, or a
+   vertex is for another reason, and ends when every vertex that was lost in it runs again. Losses
+   meanwhile belong to the same episode. All other lines stand alone. Of checkpoints and commits,
+   which are many, the last `MOST_CHECKPOINTS` are shown; of other lines the last `MOST_LINES`.
 """
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, cast
 
 import msgspec
+import pyarrow as pa
 
-from weir.errors import WeirError
+from weir.errors import SnapshotCorrupt, WeirError
 from weir.files.object_store import ObjectStore
+from weir.files.sinks import json_values
 from weir.job.delays import percentile
 from weir.job.history import History, all_delays, read_history
+from weir.job.output_reader import Manifest, OutputReader, manifests
 from weir.job.plan_drawing import DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex, read_plan
-from weir.job.status import JobStatus, read_status, read_story_object, story_keys
+from weir.job.status import JobStatus, read_status
 from weir.job.store_listing import Kept, kept_objects
-from weir.job.story import StoryLine
-from weir.page.episodes import ShownStory, shown_story
+from weir.job.story import StoryLine, read_story_object, story_keys
 from weir.page.flows import EdgeFlow, VertexWait, flows_of, waits_of
-from weir.page.last_rows import LastRows, ShownOutput
+from weir.reliable.store import Store
 
 EVERY = {"status": 0.0, "plan": 0.0, "history": 2.0, "story": 0.5, "outputs": 1.0, "store": 10.0}
 """Seconds between two reads of a part, at least."""
@@ -97,6 +103,8 @@ class ViewReader:
         self._story: OrderedDict[str, list[StoryLine]] = OrderedDict()
         self._last: dict[str, tuple[float, object, str]] = {}
         """Of each part, when it is to be read again, what was read, and why it could not be."""
+        self._damage: dict[str, str] = {}
+        """What is wrong with objects of the story."""
 
     def read(self) -> PageView:
         """Read what there is to see now."""
@@ -113,24 +121,29 @@ class ViewReader:
         committed = self._part("outputs", self._rows.read, list[ShownOutput]())
         delays = [Delay(percentile(c, 0.5), percentile(c, 0.99)) for c in all_delays(history)]
         return PageView(
-            self._store.location.rstrip("/").rsplit("/", 1)[-1],
-            self._store.location,
-            now,
-            0 if status is None else status.quiet_for(now),
-            status,
-            plan.stages,
-            plan.outputs,
-            tuple(map(_shown, plan.vertices)),
-            tuple(flows_of(plan, status)) if status is not None else (),
-            tuple(waits_of(plan, status)) if status is not None else (),
-            history,
-            tuple(delays),
-            shown_story(story),
-            tuple(committed),
-            self._part("store", lambda: tuple(kept_objects(self._store)), tuple[Kept, ...]()),
-            tuple(f"{name}: {why}" for name, (_, _, why) in self._last.items() if why),
-            plan.plain_ticks,
+            title=self._store.location.rstrip("/").rsplit("/", 1)[-1],
+            location=self._store.location,
+            time=now,
+            quiet=0 if status is None else status.quiet_for(now),
+            status=status,
+            stages=plan.stages,
+            outputs=plan.outputs,
+            vertices=tuple(map(_shown, plan.vertices)),
+            flows=tuple(flows_of(plan, status)) if status is not None else (),
+            waits=tuple(waits_of(plan, status)) if status is not None else (),
+            history=history,
+            delays=tuple(delays),
+            story=shown_story(story),
+            committed=tuple(committed),
+            kept=self._part("store", lambda: tuple(kept_objects(self._store)), tuple[Kept, ...]()),
+            problems=tuple(self._problems()),
+            plain_ticks=plan.plain_ticks,
         )
+
+    def _problems(self) -> Iterator[str]:
+        """Say what could not be read."""
+        yield from (f"{name}: {why}" for name, (_, _, why) in self._last.items() if why)
+        yield from (f"story: {why}" for why in self._damage.values())
 
     def _part(self, name: str, read: Callable[[], _T], otherwise: _T) -> _T:
         """Read one part, or give what was read of it; see rules 2 and 3."""
@@ -150,11 +163,160 @@ class ViewReader:
         keys = story_keys(self._store)[-MOST_STORY:]
         for key in keys:
             if key not in self._story:
-                self._story[key] = read_story_object(self._store, key)
+                try:
+                    self._story[key] = read_story_object(self._store, key)
+                except SnapshotCorrupt as error:
+                    self._story[key], self._damage[key] = [], str(error)
         for key in [k for k in self._story if k < keys[0]] if keys else []:
             del self._story[key]
+            self._damage.pop(key, None)
         return [line for lines in self._story.values() for line in lines]
 
 
 def _shown(vertex: DrawnVertex) -> ShownVertex:
     return ShownVertex(vertex.id, vertex.kind, vertex.stage, vertex.partition)
+
+
+# --- outputs --------------------------------------------------------------------------------
+
+MOST_ROWS = 12
+"""So many of the last rows are shown."""
+MOST_COMMITS = 20
+"""So many commits are looked through for them."""
+MOST_TEXT = 200
+"""So many characters of a value are shown."""
+
+
+class ShownOutput(msgspec.Struct, frozen=True):
+    """An output: how much of it is committed, and its last rows as texts. `problem` says why they
+    cannot be read, if they cannot."""
+
+    manifest: Manifest
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    last_commit_rows: int
+    problem: str = ""
+
+
+class LastRows:
+    """Reads the outputs of a store; rows of a commit are read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._last: dict[tuple[str, str], ShownOutput] = {}
+
+    def read(self) -> list[ShownOutput]:
+        """Read what is committed now."""
+        return [self._output(manifest) for manifest in manifests(self._store)]
+
+    def _output(self, manifest: Manifest) -> ShownOutput:
+        name = (manifest.name, manifest.kind)
+        last = self._last.get(name)
+        if last is not None and not last.problem and last.manifest.digest == manifest.digest:
+            return msgspec.structs.replace(last, manifest=manifest)
+        try:
+            shown = self._shown(manifest)
+        except WeirError as error:
+            shown = ShownOutput(
+                manifest=manifest, columns=(), rows=(), last_commit_rows=0, problem=str(error)
+            )
+        self._last[name] = shown
+        return shown
+
+    def _shown(self, manifest: Manifest) -> ShownOutput:
+        reader = OutputReader(self._store, manifest.name, manifest.kind)
+        columns = tuple(reader.output.columns)
+        if reader.form.lifetime:
+            time = reader.output.time
+            columns = (("vs", time), ("ve", time), *columns)
+        look = reader.look(max(0, manifest.commits - MOST_COMMITS))
+        rows: list[tuple[str | None, ...]] = []
+        for commit in reversed(look.commits):
+            if len(rows) >= MOST_ROWS:
+                break
+            batches = reader.rows(commit)
+            if batches:
+                table = reader.table(batches)
+                last = table.slice(max(0, table.num_rows - (MOST_ROWS - len(rows))))
+                rows = [*_texts(last), *rows]
+        count = look.commits[-1].commit.rows if look.commits else 0
+        return ShownOutput(manifest, columns, tuple(rows), count)
+
+
+def _texts(table: pa.Table) -> list[tuple[str | None, ...]]:
+    columns = [json_values(c.combine_chunks()) for c in table.columns]
+    return [tuple(map(_text, row)) for row in zip(*columns, strict=True)]
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 1]}…"
+
+
+# --- the story ------------------------------------------------------------------------------
+
+MOST_LINES = 1000
+MOST_CHECKPOINTS = 600
+_ROUTINE = ("checkpoint", "commit")
+_OF_EPISODES = ("lost", "placed", "recovered", "host")
+
+
+class Episode(msgspec.Struct, frozen=True):
+    """A loss and what came of it: the lines of the story from `began` to `ended` (None: not all
+    vertices run again yet)."""
+
+    title: str
+    began: float
+    ended: float | None
+    vertices: tuple[str, ...]
+    lines: tuple[StoryLine, ...]
+
+
+class ShownStory(msgspec.Struct, frozen=True):
+    """The story as it is shown; `left_out` counts lines that are not."""
+
+    episodes: tuple[Episode, ...]
+    lines: tuple[StoryLine, ...]
+    left_out: int
+
+
+def shown_story(story: Sequence[StoryLine]) -> ShownStory:
+    """Make what is shown of a story."""
+    routine = [line for line in story if line.kind in _ROUTINE][-MOST_CHECKPOINTS:]
+    others = [line for line in story if line.kind not in _ROUTINE][-MOST_LINES:]
+    shown = sorted((*routine, *others), key=lambda line: line.time)
+    return ShownStory(tuple(_episodes(others)), tuple(shown), len(story) - len(shown))
+
+
+def _episodes(lines: Sequence[StoryLine]) -> list[Episode]:
+    episodes: list[Episode] = []
+    begun: list[StoryLine] = []
+    lost: set[str] = set()
+    hit: dict[str, None] = {}
+    for line in lines:
+        if line.kind not in _OF_EPISODES or (not begun and line.kind != "lost"):
+            continue
+        begun.append(line)
+        if line.kind == "lost" and line.vertex:
+            lost.add(line.vertex)
+            hit[line.vertex] = None
+        elif line.kind == "recovered":
+            lost.discard(line.vertex)
+            if not lost:
+                episodes.append(_episode(begun, hit, line.time))
+                begun, hit = [], {}
+    if begun:
+        episodes.append(_episode(begun, hit, None if lost else begun[-1].time))
+    return episodes
+
+
+def _episode(lines: Sequence[StoryLine], hit: dict[str, None], ended: float | None) -> Episode:
+    return Episode(
+        title=lines[0].what,
+        began=lines[0].time,
+        ended=ended,
+        vertices=tuple(hit),
+        lines=tuple(lines),
+    )

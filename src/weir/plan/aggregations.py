@@ -8,20 +8,17 @@ import pyarrow as pa
 
 from weir.errors import Position
 from weir.events.types import is_integer
+from weir.plan.functions.aggregates import AGGREGATES
 from weir.plan.schema import Schema
 from weir.plan.usercode.functions import AggregateFunction, FoldingAggregate
-
-_BY_ORDER = frozenset(("first", "last", "collect", "user"))
-_ADDED_UP = frozenset(("count_star", "count", "sum", "avg", "stddev", "variance", "moments"))
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
     """An `Aggregation` is one aggregate of an `Aggregate` node.
 
-    `function`: count_star, count, count_distinct, sum, avg, min, max, stddev, variance, first,
-    last, quantile_disc, quantile_cont, collect, or `user` with the user's own in `user`. MEDIAN is
-    quantile_cont with params ("0.5",).
+    `function` is the name of a built-in (`functions/aggregates.py`), or `user` with the user's own
+    in `user`. MEDIAN is quantile_cont with params ("0.5",).
 
     In two phases, the first phase computes `moments` (with params ("squares",) if squares are
     needed): the counts and sums that sums, means and variances are made of. The second phase reads
@@ -41,12 +38,16 @@ class Aggregation:
     @property
     def sees_order(self) -> bool:
         """Tell whether the order of rows within an instant can change the value."""
-        return self.function in _BY_ORDER
+        if self.function in AGGREGATES:
+            return AGGREGATES[self.function].sees_order
+        return self.function == "user"
 
     @property
     def keeps_values(self) -> bool:
         """Tell whether it needs the values themselves, in addition to a row of sums."""
-        return self.function not in _ADDED_UP and not self.keeps_state
+        if self.function in AGGREGATES:
+            return AGGREGATES[self.function].keeps_values
+        return self.function == "user" and not self.keeps_state
 
     @property
     def keeps_state(self) -> bool:

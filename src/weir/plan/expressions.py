@@ -59,7 +59,7 @@ class Literal(Expr):
 @dataclass(frozen=True, slots=True)
 class Call(Expr):
     """A `Call` calls a built-in operator or function by its canonical name (see
-    `binding/functions.py`)."""
+    `plan/functions/`)."""
 
     function: str
     args: tuple[Expr, ...]

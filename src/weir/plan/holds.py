@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from weir.plan.operators import Aggregate, Node
-from weir.plan.spans import Span
+from weir.plan.operators.spans import Span
 from weir.plan.stages import StagedPlan
 from weir.plan.traversal import ordered_nodes
 from weir.plan.windows import Hopping

@@ -25,7 +25,7 @@ from weir.plan.durations import duration_text
 from weir.plan.holds import longest_lifetimes
 from weir.plan.operators import Node
 from weir.plan.operators.facts import NO_STEP
-from weir.plan.spans import Span
+from weir.plan.operators.spans import Span
 from weir.plan.stages import Branch, Stage, StagedPlan
 
 

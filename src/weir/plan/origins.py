@@ -1,25 +1,47 @@
-"""Computes which rows carry their origin (where a row came from), and how much of it.
+"""Origins: where a row came from. Which rows carry theirs, and which source row one names.
 
 Rows carry origins from a source up to an operator that sees the order of rows: through operators
 that treat each row alone, through UNION ALL, and through state scans, whose rows are their
 reader's. `Number` makes origins.
+
+A row that each operator on the way treats alone is still a row of its source: its origin names it,
+and some of its columns are the source's. Errors show the rest of that row (`input_row`). Within a
+stage the origin is at hand. Rows that several operators read, which ends their stage, keep origins
+if one of these may fail. It reads them vertex by vertex: no exchange carries a column more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from weir.errors import PlanError
-from weir.plan.operators import Enter, FinalState, Node, Number, RowScan, StateScan
+from weir.errors import InputRow, PlanError
+from weir.plan.functions.failures import can_fail
+from weir.plan.lifetime_changes import SetLifetime
+from weir.plan.operators import (
+    AlterLifetime,
+    Enter,
+    Filter,
+    FinalState,
+    Node,
+    Number,
+    Project,
+    RowScan,
+    Source,
+    StateScan,
+    Union,
+    schema,
+)
+from weir.plan.operators.source import PARTITION_BITS, SOURCE_ORIGIN_DEPTH
 from weir.plan.program import Program
-from weir.plan.traversal import ordered_nodes
+from weir.plan.traversal import ordered_nodes, reader_counts
 
 
 def origin_depths(program: Program) -> dict[Node, int]:
     """Return how many origin columns each node's rows carry: 0 where nobody asks or there are
     none."""
     nodes = ordered_nodes(o.node for o in program.outputs)
-    asked = _nodes_asked_for_origins(nodes)
+    asked = _nodes_asked_for_origins(nodes, _nodes_with_failing_readers(program, nodes))
     depths: dict[Node, int] = {}
     for node in nodes:
         below = [depths[i] for i in node.inputs]
@@ -68,11 +90,88 @@ def _are_unique(node: Node, unique: Mapping[Node, bool]) -> bool:
     return all(unique[i] for i in node.inputs)
 
 
-def _nodes_asked_for_origins(nodes: Sequence[Node]) -> set[Node]:
-    asked: set[Node] = set()
+def _nodes_asked_for_origins(nodes: Sequence[Node], named_by_errors: set[Node]) -> set[Node]:
+    asked = named_by_errors.copy()
     for node in reversed(nodes):
         keeps = node.origin_depth([1] * len(node.inputs)) > 0
         for port, below in enumerate(node.inputs):
             if node.sees_order(port) or (keeps and node in asked):
                 asked.add(below)
     return asked
+
+
+def _nodes_with_failing_readers(program: Program, nodes: Sequence[Node]) -> set[Node]:
+    """Return the nodes that end a stage and whose rows, as they are, another stage may fail on."""
+    readers = reader_counts(program, nodes)
+    failing: set[Node] = set()
+    for node in reversed(nodes):
+        if node.stateless and (_may_fail(node) or (readers[node] == 1 and node in failing)):
+            failing.update(node.inputs)
+    return {node for node in failing if readers[node] > 1}
+
+
+def _may_fail(node: Node) -> bool:
+    """Tell whether an operator that treats each row alone computes what may fail."""
+    match node:
+        case Project():
+            return any(can_fail(expr) for _, expr in node.columns)
+        case Filter():
+            return can_fail(node.predicate)
+        case AlterLifetime(change=SetLifetime(end=end)):
+            return can_fail(end)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Traced:
+    """A `_Traced` source: how many origin columns stand before its own, and which columns of the
+    rows are its columns."""
+
+    source: Source
+    before: int
+    columns: Mapping[str, str]
+
+
+def input_row(node: Node, origin: tuple[int, ...]) -> InputRow | None:
+    """Return the row of a source that a row with this origin is; None where it is made of
+    others'."""
+    traces = _traced(node)
+    for traced in traces:
+        source, own = traced.source, origin[traced.before :]
+        partition, offset = 0, None
+        if len(own) >= SOURCE_ORIGIN_DEPTH:
+            index, partition = divmod(own[0], 1 << PARTITION_BITS)
+            offset = own[1]
+            if index != source.index:
+                continue
+        elif len(traces) > 1:
+            return None
+        return InputRow(source.name, partition, offset, schema(source).names, traced.columns)
+    return None
+
+
+def _traced(node: Node) -> tuple[_Traced, ...]:
+    match node:
+        case Source():
+            return (_Traced(node, 0, {name: name for name in schema(node).names}),)
+        case Union():
+            ports = range(len(node.inputs))
+            return tuple(t for port in ports for t in _passed(node, port))
+        case StateScan():
+            return _passed(node, 0)
+        case RowScan():
+            return tuple(t for port in range(node.out_ports) for t in _passed(node, port))
+    return _passed(node, 0) if node.stateless else ()
+
+
+def _passed(node: Node, port: int) -> tuple[_Traced, ...]:
+    passed = node.passed_columns(port)
+    added = isinstance(node, Enter) and node.behind is None
+    return tuple(
+        _Traced(
+            t.source,
+            t.before + added,
+            {name: t.columns[old] for name, old in passed.items() if old in t.columns},
+        )
+        for t in _traced(node.inputs[port])
+    )

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from weir.events.types import type_name
-from weir.plan.explain import operator_text
+from weir.plan.explain.explanation import operator_text
 from weir.plan.operators import Node, Recovery
 from weir.plan.stages import Branch, Link, Sink, Stage, StagedPlan
 from weir.plan.usercode.code_fingerprint import UserFunction, value_text
@@ -62,8 +62,8 @@ def plan_fingerprint(plan: StagedPlan) -> PlanFingerprint:
     return PlanFingerprint(tuple(_parts(plan)))
 
 
-def plan_difference(before: PlanFingerprint, now: PlanFingerprint) -> str:
-    """Say what the first difference between two plans of one format is; empty when there is none.
+def plan_difference(before: PlanFingerprint, now: PlanFingerprint) -> str | None:
+    """Say what the first difference between two plans of one format is; None: there is none.
 
     >>> old, new = PlanPart("stage 0", "1 vertex", "a"), PlanPart("stage 0", "2 vertices", "b")
     >>> plan_difference(PlanFingerprint((old,)), PlanFingerprint((new,)))
@@ -82,7 +82,7 @@ def plan_difference(before: PlanFingerprint, now: PlanFingerprint) -> str:
         return f"{part.where}, {part.words}, is gone"
     for part in now.parts[len(before.parts) :]:
         return _is_new(part)
-    return ""
+    return None
 
 
 def _is_new(part: PlanPart) -> str:

@@ -190,17 +190,17 @@ SETTINGS: Mapping[str, SettingKind] = {
 
 def with_settings(program: Program, texts: Mapping[str, str]) -> Program:
     """Return the program with these settings instead of its own."""
-    said = dict(program.settings)
+    settings = dict(program.settings)
     for name, text in texts.items():
         if name not in SETTINGS:
             hint = f"the settings are {', '.join(SETTINGS)}"
             raise PlanError(f"unknown setting `{name}`", hint=hint)
         value = SETTINGS[name].read(text)
-        said[name] = value if SETTINGS[name].type == BOOLEAN else text
-    return replace(program, settings=tuple(said.items()))
+        settings[name] = value if SETTINGS[name].type == BOOLEAN else text
+    return replace(program, settings=tuple(settings.items()))
 
 
 def step_limit(program: Program) -> float | None:
     """Return how many seconds a step of a live run may take; None means that there is no limit."""
-    said = dict(program.settings).get("step_limit")
-    return None if said is None else parse_step_limit(str(said))
+    text = dict(program.settings).get("step_limit")
+    return None if text is None else parse_step_limit(str(text))

@@ -165,9 +165,14 @@ class _Draft:
 
     def freeze(self) -> Stage:
         return Stage(
-            self.number, self.ports, tuple(self.operators), self.vertices,
-            self.split_by, self.uid, self.why_single,
-        )  # fmt: skip
+            self.number,
+            self.ports,
+            tuple(self.operators),
+            self.vertices,
+            self.split_by,
+            self.uid,
+            self.why_single,
+        )
 
 
 def cut_stages(program: Program, parallelism: int = 1) -> StagedPlan:

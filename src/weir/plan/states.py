@@ -172,6 +172,8 @@ class UnplannedAccess(CellFailure):
 
 _thread = threading.local()
 """`cursor` is that of the scan whose handler code runs in this thread."""
+_NO_KEY = object()
+"""What no key is equal to."""
 
 
 @dataclass(slots=True)
@@ -206,7 +208,7 @@ class RowCursor:
         try:
             yield
         finally:
-            _thread.cursor, self.is_active = before, False
+            _thread.cursor, self.is_active, self.key = before, False, _NO_KEY
 
 
 AccessMethod: TypeAlias = Callable[..., Any]

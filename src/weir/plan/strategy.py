@@ -97,8 +97,8 @@ class Choice:
 
 def default_strategy(program: Program) -> NamedStrategy | None:
     """Return what the program says for all its stages; None when it says nothing."""
-    said = dict(program.settings).get("strategy")
-    return None if said is None else parse_strategy(str(said))
+    text = dict(program.settings).get("strategy")
+    return None if text is None else parse_strategy(str(text))
 
 
 def choose_strategies(plan: StagedPlan, default: NamedStrategy | None = None) -> tuple[Choice, ...]:
@@ -108,7 +108,7 @@ def choose_strategies(plan: StagedPlan, default: NamedStrategy | None = None) ->
 
 
 def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Choice:
-    own = _said_of(stage)
+    own = _wanted_for(stage)
     if not stage.ports:
         if own is not None and own.name != "checkpoint":
             raise PlanError(
@@ -118,10 +118,10 @@ def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Ch
             )
         every = next((s.every for s in (own, default) if s is not None), DEFAULT_EVERY)
         return Choice(NamedStrategy("checkpoint", every), "a source keeps where it stands", horizon)
-    said = own or default
-    if said is None:
+    wanted = own or default
+    if wanted is None:
         return _planned(stage, horizon)
-    if said.needs_horizon and not horizon.known:
+    if wanted.needs_horizon and not horizon.known:
         raise PlanError(
             f"stage {stage.number} cannot be recovered by replay, for it depends on all of "
             f"history: {horizon.why}",
@@ -129,7 +129,7 @@ def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Ch
         )
     whose = "stage" if own is not None else "program"
     why = f"said of the {whose}"
-    return Choice(said, f"{why}; {horizon.why}" if said.needs_horizon else why, horizon)
+    return Choice(wanted, f"{why}; {horizon.why}" if wanted.needs_horizon else why, horizon)
 
 
 def _planned(stage: Stage, horizon: Horizon) -> Choice:
@@ -145,9 +145,9 @@ def _planned(stage: Stage, horizon: Horizon) -> Choice:
     return Choice(NamedStrategy("replay"), horizon.why, horizon)
 
 
-def _said_of(stage: Stage) -> NamedStrategy | None:
+def _wanted_for(stage: Stage) -> NamedStrategy | None:
     """Return what `with_strategy` says of one of the stage's operators."""
-    said = [o.strategy for o in stage.operators if isinstance(o, Recovery)]
-    if len(set(said)) > 1:
-        raise PlanError(f"stage {stage.number} has two strategies: {', '.join(said)}")
-    return parse_strategy(said[0]) if said else None
+    wanted = [o.strategy for o in stage.operators if isinstance(o, Recovery)]
+    if len(set(wanted)) > 1:
+        raise PlanError(f"stage {stage.number} has two strategies: {', '.join(wanted)}")
+    return parse_strategy(wanted[0]) if wanted else None

@@ -6,8 +6,9 @@ Durations in those functions are as in a script (`"5s"`) or in ticks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import SupportsIndex, TypeAlias, assert_never
 
+from weir.errors import PlanError
 from weir.plan.durations import Ticks, duration_text, parse_duration, plain_number
 
 
@@ -112,7 +113,14 @@ def count_window(n: int, step: int | None = None) -> CountWindow:
     >>> count_window(4)
     CountWindow(n=4, step=4)
     """
-    return CountWindow(n, n if step is None else step)
+    return CountWindow(_count("n", n), _count("step", n if step is None else step))
+
+
+def _count(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        message = f"{name} of a count window must be a whole number, not {value!r}"
+        raise PlanError(message, hint="count_window(4)")
+    return value.__index__()
 
 
 def snapshot() -> SnapshotWindow:

@@ -3,9 +3,9 @@
 `push` hands in rows and a CTI of one input stream; `pull` returns what has come out since the last
 call and the CTI of the output. Which kernel runs an operator is decided here and nowhere else.
 
-A chain that is rebuilt from its input (`replay.py`) rehearses: until `perform` is called, each
-operator with state drops the result rows that start before a time of its own, because it has not
-seen all the rows that they are made of.
+A chain that is rebuilt from its input (`rebuildable_vertex.py`) rehearses: until `perform` is
+called, each operator with state drops the result rows that start before a time of its own, because
+it has not seen all the rows that they are made of.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from weir.errors import EventFailed
 from weir.events.batch import START, Batch, Int64s, concat_batches, empty_batch
 from weir.kernels.kernel import Kernel, Tables
 from weir.kernels.kernel_table import make_kernel
-from weir.kernels.operators.merge import Merge, PortShape, with_branch, with_depth
 from weir.kernels.operators.stateless import Transform, make_transform
-from weir.plan.explain import operator_text
-from weir.plan.input_rows import input_row
+from weir.kernels.operators.time_merge import PortShape, TimeMerge, with_branch, with_depth
+from weir.plan.explain.explanation import operator_text
 from weir.plan.operators import (
     AlterLifetime,
     Enter,
@@ -35,6 +34,7 @@ from weir.plan.operators import (
     Source,
     schema,
 )
+from weir.plan.origins import input_row
 from weir.plan.stages import Branch, Stage, stage_schema
 
 
@@ -66,7 +66,7 @@ class Chain:
         return sum(s.state_rows for s in self._steps)
 
     def wanted(self, most: int) -> Sequence[int]:
-        """Say which input streams to read next; see `Merge.wanted`."""
+        """Say which input streams to read next; see `TimeMerge.wanted`."""
         first = self._steps[0] if self._steps else None
         if isinstance(first, _Stateful):
             return first.wanted(most)
@@ -74,7 +74,7 @@ class Chain:
 
     def waiting(self, cti: int) -> Int64s:
         """List the starts below this CTI of rows that wait in the first merge; see
-        `Merge.waiting`."""
+        `TimeMerge.waiting`."""
         merges = (step for step in self._steps if isinstance(step, _Stateful))
         first = next(merges, None)
         return first.waiting(cti) if first is not None else np.empty(0, dtype=np.int64)
@@ -141,15 +141,15 @@ class Chain:
         merges = [s.reached for s in self._steps if isinstance(s, _Stateful)]
         return [*merges, self._cti]
 
-    def stands_elsewhere(self, before: Sequence[int]) -> str:
+    def why_elsewhere(self, before: Sequence[int]) -> str | None:
         """Say which operator stands elsewhere than it did `before` (a former `stands_at`), and
-        where; empty if all stand where they stood."""
+        where; None: all stand where they stood."""
         indices = [i for i, s in enumerate(self._steps) if isinstance(s, _Stateful)]
         for index, was, now in zip((*indices, None), before, self.stands_at(), strict=True):
             if was != now:
                 who = "its output" if index is None else self._text(index)
                 return f"{who} had come to the event time {was}, built again it comes to {now}"
-        return ""
+        return None
 
     def _text(self, step: int) -> str:
         return operator_text(self._stage.operators[self._operators[step]])
@@ -208,7 +208,7 @@ class _Stateless:
 class _Stateful:
     """A step with state: a merge and the kernel after it; `depth` is that of its rows' origins."""
 
-    def __init__(self, merge: Merge, kernel: Kernel, depth: int) -> None:
+    def __init__(self, merge: TimeMerge, kernel: Kernel, depth: int) -> None:
         self._merge, self._kernel, self._depth = merge, kernel, depth
 
     @property
@@ -271,5 +271,5 @@ def _steps(
         PortShape(schema(below), origins[below], operator.sees_order(port))
         for port, below in enumerate(operator.inputs)
     ]
-    merge = Merge(shapes, streams)
+    merge = TimeMerge(shapes, streams)
     return [_Stateful(merge, make_kernel(operator), origins[operator])]

@@ -36,8 +36,8 @@ class RowDifference:
     stream: str
     row: int
     """Its number in the stream."""
-    before: str
-    """The row that was there, as messages show it; empty: not known."""
+    before: str | None
+    """The row that was there, as messages show it, if it is known."""
     now: str
     """The row that came instead, as messages show it."""
 

@@ -367,7 +367,13 @@ class LogStream:
             before, now = (
                 concat_batches(rows) for rows in ([e.rows for e in entries], repeated.rows)
             )
-            violation = other_rows(self.name, repeated.segment.first, before, now, self._written_by)
+            violation = other_rows(
+                stream=self.name,
+                first=repeated.segment.first,
+                before=before,
+                now=now,
+                by=self._written_by,
+            )
             self.doubt = violation or self.doubt
         self._loaded[key] = entries
         while len(self._loaded) > max(4, 2 * len(self._readers)):

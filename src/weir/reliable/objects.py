@@ -39,7 +39,8 @@ class ObjectRef(msgspec.Struct, frozen=True, array_like=True):
     @classmethod
     def of(cls, key: str, body: Body) -> Self:
         """Refer to the whole of an object that has this content."""
-        return cls(key, 0, len(body), len(body), bytes(body[:SEAL]).hex())
+        seal = bytes(body[:SEAL]).hex()
+        return cls(key=key, start=0, stop=len(body), size=len(body), seal=seal)
 
     def check(self, body: bytes | None) -> bytes:
         """Return the bytes that are meant, if `body` is the object. Whoever decodes them checks

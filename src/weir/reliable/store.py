@@ -29,6 +29,10 @@ class StoreRefuses(RunError):
     """The store will not do what it was asked, however often: no such bucket, no right to it."""
 
 
+class ObjectUnreadable(RunError):
+    """An object cannot be read, though the store is there: a bad disk, or no right to it."""
+
+
 class Store(Protocol):
     """A store holds named objects, by the module's contract."""
 

@@ -1,7 +1,8 @@
 """The recovery strategies of vertices (StreamScope §4.4), one object each.
 
     checkpoint   whole snapshots go to the store every so many seconds
-    replay       marks go there instead, and the state is rebuilt from input (`replay.py`)
+    replay       marks go there instead, and the state is rebuilt from input
+                 (`rebuildable_vertex.py`)
     replicate    several instances run at once; one of them takes whole snapshots
 
 Rules
@@ -64,7 +65,7 @@ class Strategy(Protocol):
         ...
 
     def usable(self, stored: Sequence[S], durable: Sequence[int]) -> S | None:
-        """Find the newest snapshot to restart from; None: the vertex begins anew. The oldest is
+        """Find the newest snapshot to restart from; None: the vertex starts over. The oldest is
         the first of `stored`; rows up to `durable` of each stream can be had without the vertex."""
         ...
 

@@ -133,7 +133,9 @@ class MemoryStream:
                 continue
             before = kept.rows.slice(start - kept.seq, stop - kept.seq)
             now = entry.rows.slice(start - entry.seq, stop - entry.seq)
-            violation = other_rows(self.name, start, before, now, self._written_by)
+            violation = other_rows(
+                stream=self.name, first=start, before=before, now=now, by=self._written_by
+            )
             if violation is not None:
                 raise violation
 

@@ -96,18 +96,18 @@ class ComparedTrace:
             was = np.fromfile(self._path, _WORD, 2 * common, offset=first * _ROW_BYTES)
             others = np.flatnonzero((_words(rows.slice(0, common)) != was.reshape(-1, 2)).any(1))
             if len(others):
-                self._differs(first + int(others[0]), "", rows, int(others[0]))
+                self._differs(first + int(others[0]), None, rows, int(others[0]))
                 return
         if common < len(rows):
             self._differs(first + common, NO_ROW, rows, common)
 
-    def _differs(self, row: int, before: str, rows: Batch, index: int) -> None:
+    def _differs(self, row: int, before: str | None, rows: Batch, index: int) -> None:
         now = shown_row(rows, index, self._columns)
         self._difference = RowDifference(self._stream, row, before, now)
 
     def close(self) -> RowDifference | None:
         if self._difference is None and self._count < self._kept:
-            return RowDifference(self._stream, self._count, "", NO_ROW)
+            return RowDifference(self._stream, self._count, None, NO_ROW)
         return self._difference
 
 

@@ -147,7 +147,7 @@ class Vertex:
             self._claim_pieces(input, end, cti, partial(self._chain.claim, input))
             return
         first = int(numbers[0]) if numbers is not None and len(numbers) else end - len(rows)
-        self._show(input, first, end, rows, cti)
+        self._show(input=input, first=first, end=end, rows=rows, cti=cti)
         if len(rows):
             self._chain.push(input, rows, cti)
         else:  # a mere claim: over a channel it comes without any columns
@@ -156,7 +156,9 @@ class Vertex:
     def _push_pieces(self, input: int, rows: Batch, numbers: Sequence[int] | Int64s) -> None:
         for start in range(0, len(rows), self.pieces):
             piece, those = rows.slice(start, start + self.pieces), numbers[start:][: self.pieces]
-            self._show(input, int(those[0]), int(those[-1]) + 1, piece, None)
+            self._show(
+                input=input, first=int(those[0]), end=int(those[-1]) + 1, rows=piece, cti=None
+            )
             self._chain.push(input, piece, self._claims[input])
 
     def _claim_pieces(self, input: int, end: int, cti: int, claim: Callable[[int], None]) -> None:
@@ -165,7 +167,7 @@ class Vertex:
         nothing = self._chain.empty()
         reached = min([cti, *self._claims[:input], *self._claims[input + 1 :]])
         for time in (*self._chain.waiting(reached)[self.pieces :: self.pieces].tolist(), cti):
-            self._show(input, end, end, nothing, time)
+            self._show(input=input, first=end, end=end, rows=nothing, cti=time)
             claim(time)
 
     def _show(self, input: int, first: int, end: int, rows: Batch, cti: int | None) -> None:
@@ -173,7 +175,12 @@ class Vertex:
         if cti is not None:
             self._claims[input] = max(self._claims[input], cti)
             until = min(self._claims)
-        self.see(RowSpan(input, first, end, cti is not None, since, until), rows)
+        self.see(
+            RowSpan(
+                input=input, first=first, end=end, claims=cti is not None, since=since, until=until
+            ),
+            rows,
+        )
 
     def feed(self, rows: Batch, cti: int, stop: int = 0) -> None:
         """Take one step of a vertex that reads a source: `rows` are those that the ingress
@@ -184,7 +191,7 @@ class Vertex:
             self._claim_pieces(0, stop, cti, lambda time: self._chain.push(0, nothing, time))
         else:
             first = int(rows.origin[1][0]) if len(rows) and len(rows.origin) > 1 else stop
-            self._show(0, first, stop, rows, cti)
+            self._show(input=0, first=first, end=stop, rows=rows, cti=cti)
             self._chain.push(0, rows, cti)
         self._write()
 

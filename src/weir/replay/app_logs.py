@@ -140,8 +140,8 @@ def log_marks(logs: Sequence[RankedLog]) -> dict[str, str]:
 def _mark(partition: SourcePartition) -> str:
     if not isinstance(partition, DataFile):
         return repr(partition.name)
-    if partition.found is not None:
-        return repr((partition.name, partition.found.size, partition.found.tag))
+    if partition.version is not None:
+        return repr((partition.name, partition.version.size, partition.version.tag))
     with open(partition.path, "rb") as file:
         status = os.fstat(file.fileno())
         first = file.read(_EDGE)

@@ -44,7 +44,7 @@ def app_program(
     return replace(program, streams=streams, code=app.code, needed=app.needed, app=use)
 
 
-def rehearsed_programs(app: App, params: Mapping[str, object]) -> list[Program]:
+def programs_of_runs(app: App, params: Mapping[str, object]) -> list[Program]:
     """Return what runs of an app need: the program of `weir run`, and those of the first and of
     later batches of a replay, which begin and end with states."""
     task = ReplayTask(app, _shown_paths(app), variants_of(app, params))

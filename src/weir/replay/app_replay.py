@@ -46,7 +46,6 @@ from weir.replay.batch_programs import (
     key_of,
 )
 from weir.replay.batch_runs import ReplayRunner, RunBatch, RunChoice, batch_progress, batch_runner
-from weir.replay.batch_slices import BatchReading, batch_partitions
 from weir.replay.finished_replay import FinishedReplay, what_differs
 from weir.replay.loop_check import LoopCheck, WrittenBatch
 from weir.replay.replay_identity import replay_parts
@@ -61,7 +60,7 @@ from weir.replay.reports import (
 from weir.replay.run_folder import FinishedBatch, MadeFile, RunFolder, opened_folder
 from weir.replay.saved_state import StateManifest, load_state, save_state, state_mark
 from weir.replay.shadow_runs import ComparedEvents, Shadowing, can_be_read
-from weir.replay.slices import slices_of
+from weir.replay.slices import BatchReading, batch_partitions, slices_of
 from weir.replay.variants import Variant, variants_of
 from weir.replay.what_if import compare_variants
 from weir.runtime.reports import OnProgress
@@ -167,8 +166,10 @@ class _Replay:
     """The serial loop over all events, if what is written is compared with it."""
 
     def run(self) -> ReplayReport:
-        said = (self.options.batch, self.options.state_in, self.options.state_out)
-        self.first = first_program(self.task, saved=any(option is not None for option in said))
+        folder_options = (self.options.batch, self.options.state_in, self.options.state_out)
+        self.first = first_program(
+            self.task, saved=any(option is not None for option in folder_options)
+        )
         if not self.first.emitted and self.options.state_out is None:
             hint = "app.emit('name', field=…), or save its state with --state-out"
             raise PlanError(f"the app `{self.task.app.name}` emits nothing", hint=hint)
@@ -193,12 +194,12 @@ class _Replay:
         with opened_folder(options.out, fresh=fresh) as folder:
             folder.begin(self._parts(logs))
             done = folder.report
-            redone = "" if done is None else what_differs(done, self.options.state_out)
-            if done is not None and not redone:
+            redone = None if done is None else what_differs(done, self.options.state_out)
+            if done is not None and redone is None:
                 return msgspec.structs.replace(done.report, again=True)
-            if redone:
+            if redone is not None:
                 folder.forget_end()
-            return msgspec.structs.replace(self._replay(folder, times), redone=redone)
+            return msgspec.structs.replace(self._replay(folder, times), redone=redone or "")
 
     @property
     def _saved(self) -> dict[Variant, Path]:
@@ -242,14 +243,14 @@ class _Replay:
 
     def _parts(self, logs: Sequence[RankedLog]) -> dict[str, str]:
         task, options = self.task, self.options
-        said = {
+        marked = {
             "--from": task.start,
             "--to": task.end,
             "--batch": options.batch,
             "--format": options.format,
             "--state-out": options.state_out,
         }
-        return replay_parts(task, self.first, log_marks(logs), said, options.state_in)
+        return replay_parts(task, self.first, log_marks(logs), marked, options.state_in)
 
     # --- batches ---------------------------------------------------------------------------
 
@@ -285,7 +286,7 @@ class _Replay:
             return None
         spans = (options.batch, options.state_in, options.state_out, task.start, task.end)
         small = not self.first.hands_on or logs_size(times) <= BATCH_BYTES
-        if all(said is None for said in spans) and small:
+        if all(span is None for span in spans) and small:
             return None
         cuts = folder.cuts
         if cuts is None:

@@ -16,9 +16,9 @@ from weir.errors import PlanError
 from weir.handlers.api.app import App
 from weir.handlers.planning.app_compiler import compile_app
 from weir.handlers.planning.app_explanation import ways
+from weir.plan.fluent.stream import Stream
 from weir.plan.operators import FinalState, Node, Source, SourceOptions, schema
 from weir.plan.program import Output, Program
-from weir.plan.stream import Stream
 from weir.replay.variants import Variant
 from weir.runtime.programs import program_of
 

@@ -96,7 +96,7 @@ def _offline(choice: RunChoice, spark: RunningSession) -> RunBatch:
             parallelism=choice.parallelism,
             check=choice.check,
             progress=progress,
-            given=[partitions],
+            partitions=[partitions],
         )[0]
 
     return run

@@ -1,10 +1,17 @@
-"""Writes small files and folders atomically: after a crash they are complete, or not there."""
+"""Writes small files and folders atomically: after a crash they are complete, or not there.
+
+Before a file is used again, `rows_differ` checks that it still holds the rows written to it.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 from pathlib import Path
+
+from weir.errors import InputError
+from weir.files.output_diff import total_digest
+from weir.files.saved_outputs import open_outputs
 
 
 def write_durably(path: Path, data: bytes) -> None:
@@ -47,3 +54,13 @@ def _sync(path: Path, flags: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def rows_differ(path: str, digest: str) -> str | None:
+    """Describe how the rows of a file differ from a digest; None: they do not."""
+    try:
+        (saved,) = open_outputs([path])
+        actual = str(total_digest(saved, lambda rows: None))
+    except InputError as error:
+        return str(error)
+    return None if actual == digest else f"{path}: its rows have the digest {actual}, not {digest}"

@@ -9,7 +9,7 @@ import msgspec
 
 from weir.errors import InputError
 from weir.files.sidecar import read_sidecar
-from weir.replay.kept_rows import rows_differ
+from weir.replay.durable_files import rows_differ
 from weir.replay.reports import EmittedOutput, ReplayReport
 from weir.replay.saved_state import state_differs
 
@@ -22,8 +22,8 @@ class FinishedReplay(msgspec.Struct, frozen=True):
     states: dict[str, str]
 
 
-def what_differs(done: FinishedReplay, state_out: Path | None) -> str:
-    """Describe what is missing or changed; empty if nothing is."""
+def what_differs(done: FinishedReplay, state_out: Path | None) -> str | None:
+    """Describe what is missing or changed; None: nothing is."""
     for output in done.report.outputs:
         if problem := _output_differs(output):
             return problem
@@ -32,10 +32,10 @@ def what_differs(done: FinishedReplay, state_out: Path | None) -> str:
         if problem := state_differs(state_out / folder, mark):
             return problem
     page = done.report.page
-    return f"{page}: is gone" if page is not None and not os.path.exists(page) else ""
+    return f"{page}: is gone" if page is not None and not os.path.exists(page) else None
 
 
-def _output_differs(output: EmittedOutput) -> str:
+def _output_differs(output: EmittedOutput) -> str | None:
     if not os.path.exists(output.path):
         return f"{output.path}: is gone"
     try:

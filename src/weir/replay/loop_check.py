@@ -26,12 +26,10 @@ from weir.replay.shadow_runs import begun_tables, log_slices, of_variant, serial
 from weir.replay.variants import Variant
 from weir.runtime.failed_rows import row_place
 from weir.runtime.reports import OnProgress, Progress
-from weir.shadow.comparison import cell_difference
-from weir.shadow.difference_errors import difference_error
+from weir.shadow.comparison import cell_difference, difference_error
 from weir.shadow.engine_run import saved_cells
 from weir.shadow.log_events import ordered_events
-from weir.shadow.saved_contents import restore, saved_functions
-from weir.shadow.saved_tables import saved_rows
+from weir.shadow.restored_states import restore, saved_functions, saved_rows
 from weir.shadow.serial_loop import LogEvent, SerialLoop
 from weir.shadow.stream_events import stream_events
 from weir.shadow.whole_loop import LocatedDifference, WholeLoop

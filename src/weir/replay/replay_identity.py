@@ -21,7 +21,7 @@ def replay_parts(
     task: ReplayTask,
     compiled: BatchProgram,
     logs: Mapping[str, str],
-    said: Mapping[str, object],
+    options: Mapping[str, object],
     state_in: Path | None,
 ) -> dict[str, str]:
     """Return a fingerprint for each part: the app's code and what it compiles to, its logs
@@ -40,7 +40,7 @@ def replay_parts(
     for name in task.app.params:
         values = dict.fromkeys(repr(variant.values[name]) for variant in task.variants)
         parts[f"the parameter {name}"] = ", ".join(values)
-    parts |= {option: str(value) for option, value in said.items() if value is not None}
+    parts |= {option: str(value) for option, value in options.items() if value is not None}
     if state_in is not None:
         parts["--state-in"] = state_mark(state_in)
     return parts

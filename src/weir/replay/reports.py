@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ReplayInput(msgspec.Struct, frozen=True):
-    """Says what was read of one log: its partitions, and how many rows were turned away."""
+    """Says what was read of one log: its partitions, and how many rows were rejected."""
 
     name: str
     partitions: int

@@ -34,9 +34,8 @@ import msgspec
 from weir.errors import PlanError, RunError
 from weir.plan.usercode.code_fingerprint import changes
 from weir.replay.batch_cuts import LogCuts
-from weir.replay.durable_files import remove_folder, rename_durably, write_durably
+from weir.replay.durable_files import remove_folder, rename_durably, rows_differ, write_durably
 from weir.replay.finished_replay import FinishedReplay
-from weir.replay.kept_rows import rows_differ
 
 if sys.platform != "win32":
     import fcntl

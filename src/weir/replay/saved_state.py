@@ -31,8 +31,7 @@ from weir.files.sidecar import read_sidecar, sidecar_path
 from weir.handlers.api.app import App
 from weir.plan.operators import FinalState, schema
 from weir.plan.usercode.code_fingerprint import changes, value_text
-from weir.replay.durable_files import rename_durably
-from weir.replay.kept_rows import rows_differ
+from weir.replay.durable_files import rename_durably, rows_differ
 
 MANIFEST = "manifest.json"
 FORMAT = 3
@@ -202,8 +201,8 @@ def load_state(
         if name not in manifest.digests:
             message = f"it has no digest of `{name}`; {_WAY_OUT}"
             raise InputError(message, file=str(folder / MANIFEST))
-        if problem := rows_differ(path, manifest.digests[name]):
-            message = f"the saved state in '{folder}' was changed: {problem}"
+        if changed := rows_differ(path, manifest.digests[name]):
+            message = f"the saved state in '{folder}' was changed: {changed}"
             raise PlanError(message, hint=_WAY_OUT)
     return manifest, tables
 
@@ -226,15 +225,15 @@ def state_mark(folder: Path) -> str:
     return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()[:32]
 
 
-def state_differs(folder: Path, mark: str) -> str:
-    """Describe why a folder does not hold the state with this mark; empty if it does."""
+def state_differs(folder: Path, mark: str) -> str | None:
+    """Describe why a folder does not hold the state with this mark; None: it does."""
     if not (folder / MANIFEST).is_file():
         return f"there is no saved state in '{folder}'"
     if state_mark(folder) != mark:
         return f"'{folder}' holds another state"
     digests = _decoder.decode((folder / MANIFEST).read_bytes()).digests
     tables = ((str(folder / f"{name}.parquet"), digest) for name, digest in digests.items())
-    return next((problem for problem in starmap(rows_differ, tables) if problem), "")
+    return next(filter(None, starmap(rows_differ, tables)), None)
 
 
 def _of_variant(folder: Path) -> str:

@@ -23,7 +23,7 @@ from weir.replay.variants import Variant
 from weir.shadow.app_shadow import DEFAULT_EVENTS
 from weir.shadow.engine_run import EnginePlan
 from weir.shadow.log_events import FirstEvents, UnknownToPython, first_events
-from weir.shadow.saved_tables import SavedTable, saved_table
+from weir.shadow.restored_states import SavedTable, saved_table
 from weir.shadow.serial_loop import SerialApp
 from weir.shadow.shadow_run import SECONDS, ShadowRun
 from weir.shadow.stream_events import PartitionHead, StreamEvents, stream_events
@@ -33,8 +33,8 @@ OfVariant = TypeVar("OfVariant")
 
 @dataclass(frozen=True, slots=True)
 class Shadowing:
-    """Says over how many events a replay is compared with the serial loop; None if nothing was
-    said."""
+    """Says over how many events a replay is compared with the serial loop; None if the
+    user chose no number."""
 
     task: ReplayTask
     events: int | None = None

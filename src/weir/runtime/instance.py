@@ -1,28 +1,32 @@
-"""Instances of vertices: one interface through which a host runs every kind of vertex.
+"""Instances of vertices: how a host runs a source, an inner vertex and a sink.
 
 Contract
 1. `work` takes one step if there is anything to do, and returns whether there was. It never waits.
 2. `snapshot` may be called between any two steps; of an instance that rebuilds its state from
-   input (`replay.py`), only once it has caught up. A fresh instance that loads the snapshot goes on
-   in the same way.
-3. An instance does no I/O: the host's driver reads the chunks of a source (`wants_chunk`,
-   `take_chunk`), and the host commits the rows of a sink (`SinkInstance`).
+   input (`rebuildable_vertex.py`), only once it has caught up. A fresh instance that loads the
+   snapshot goes on in the same way.
+3. An instance does no I/O: the host's driver reads the chunks of a source (`SourceInstance`), and
+   the host commits the rows of a sink (`SinkInstance`).
 4. `watch` says who is shown the rows of each step before anything is done with them, and how many
    rows are processed at a time (0: all); see `Vertex`.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 from weir.events.batch import OPEN, START, Batch
 from weir.files.chunks import Chunk
+from weir.ingress.ingress import Ingress
+from weir.ingress.source_machine import log_record
 from weir.reliable.cursor import STEP_ROWS, Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import RowSpan, See, Snapshot, Vertex, see_nothing
+from weir.runtime.source_vertex import SourceVertex
 from weir.runtime.topology import VertexSpec
 
 AHEAD_ROWS = 4 * STEP_ROWS
@@ -75,45 +79,57 @@ class Instance(Protocol):
     def load(self, snapshot: Snapshot) -> None: ...
 
 
-@runtime_checkable
-class SourceInstance(Instance, Protocol):
-    """An instance that reads the outside world, in chunks that its driver brings."""
-
-    @property
-    def wants_chunk(self) -> bool:
-        """Whether it could take a chunk now."""
-        ...
-
-    @property
-    def next_offset(self) -> int:
-        """The offset of the next row to read."""
-        ...
-
-    @property
-    def resume(self) -> bytes | None:
-        """The resume state of its source machine (`Resume`); None at the beginning."""
-        ...
-
-    @property
-    def log_record(self) -> ObjectRef | None:
-        """The last record of its log that it knows of, and the first that it still needs."""
-        ...
-
-    @property
-    def turned_away(self) -> tuple[int, int]:
-        """How many rows were late, and how many bad."""
-        ...
-
-    def take_chunk(self, chunk: Chunk | None) -> None:
-        """Take the next chunk, for a later step; None: the partition has ended."""
-        ...
-
-
 MakeInstance: TypeAlias = Callable[
     [VertexSpec, Mapping[str, Sequence[Segment]], "Snapshot | None"], Instance
 ]
 """Makes an instance of a vertex whose output streams have these segments in the store; it goes on
 from the snapshot, if there is one."""
+
+
+class SourceInstance(SourceVertex):
+    """An instance of a source: a source vertex whose chunks wait here for its next step."""
+
+    def __init__(
+        self,
+        spec: VertexSpec,
+        vertex: Vertex,
+        ingress: Ingress,
+        streams: Mapping[str, LogStream],
+    ) -> None:
+        super().__init__(spec, vertex, ingress, streams)
+        self.streams = streams
+        self.cursors: tuple[Cursor, ...] = ()
+        self.caught_up = True
+        self._chunks: deque[Chunk | None] = deque()
+        """The chunks that the driver brought; None: the end of the partition."""
+
+    @property
+    def marker(self) -> tuple[int, ...]:
+        return (self.now, self.next_offset)
+
+    @property
+    def wants_chunk(self) -> bool:
+        """Whether it could take a chunk now."""
+        return not self._chunks and not self.done
+
+    @property
+    def log_record(self) -> ObjectRef | None:
+        """The last record of its log that took effect, and the first that it still needs."""
+        return log_record(self.resume)
+
+    def take_chunk(self, chunk: Chunk | None) -> None:
+        """Take the next chunk, for a later step; None: the partition has ended."""
+        self._chunks.append(chunk)
+
+    def work(self) -> bool:
+        if not self._chunks:
+            return False
+        self.feed(self._chunks.popleft())
+        return True
+
+    def load(self, snapshot: Snapshot) -> None:
+        super().load(snapshot)
+        self._chunks.clear()
 
 
 class InnerInstance:
@@ -122,14 +138,15 @@ class InnerInstance:
     def __init__(
         self,
         spec: VertexSpec,
-        make: Callable[[Sequence[Cursor]], Vertex],
+        vertex: Vertex,
+        cursors: tuple[Cursor, ...],
         streams: Mapping[str, LogStream],
+        *,
         ahead_rows: int = AHEAD_ROWS,
     ) -> None:
-        self.spec, self.streams = spec, streams
-        self._ahead_rows = ahead_rows
-        self.cursors = make_cursors(spec)
-        self._vertex = make(self.cursors)
+        """`vertex` reads the `cursors` and writes the `streams`."""
+        self.spec, self.cursors, self.streams = spec, cursors, streams
+        self._vertex, self._ahead_rows = vertex, ahead_rows
         self.events = 0
 
     @property
@@ -232,7 +249,17 @@ class SinkInstance:
         for start in range(0, len(entry.rows), size):
             rows = entry.rows.slice(start, start + size)
             first = entry.seq + start
-            self._see(RowSpan(input, first, first + len(rows), False, START, START), rows)
+            self._see(
+                RowSpan(
+                    input=input,
+                    first=first,
+                    end=first + len(rows),
+                    claims=False,
+                    since=START,
+                    until=START,
+                ),
+                rows,
+            )
             emit(input, first, rows)
 
     def take(self) -> list[tuple[int, Batch]]:

@@ -45,7 +45,7 @@ def open_partitions(
     for source in sources:
         before = earlier_names.get(source.name, ())
         try:
-            opened[source.name] = open_any(source, start, needed=columns[source], known=before)
+            opened[source.name] = open_any(source, start, needed=columns[source], expected=before)
         except InputError as error:
             raise _beside_program(error, source, start, program) from None
     if look:

@@ -1,6 +1,6 @@
 """Makes a program of what a runner is given: a text, its file, a checked program, or outputs.
 
->>> from weir.plan.sources import stream
+>>> from weir.plan.fluent.sources import stream
 >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
 >>> program = as_program([a.select("v").to("v.csv"), a.bad_to("bad.jsonl")])
 >>> [(output.name, output.kind, output.path) for output in program.outputs]
@@ -44,9 +44,12 @@ def as_program(
         except ScriptError as error:
             if "\n" not in runnable and (runnable.endswith(".weir") or os.path.isfile(runnable)):
                 raise ScriptError(
-                    error.message, line=error.line, column=error.column, source=runnable,
+                    error.message,
+                    line=error.line,
+                    column=error.column,
+                    source=runnable,
                     hint=f"is this a file? write Path({runnable!r})",
-                ) from None  # fmt: skip
+                ) from None
             raise
     if isinstance(runnable, Path):
         text = read_text(runnable)

@@ -36,7 +36,7 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class InputReport:
-    """Says what was read of one source: its partitions, and how many rows were turned away."""
+    """Says what was read of one source: its partitions, and how many rows were rejected."""
 
     name: str
     partitions: int
@@ -110,11 +110,11 @@ def run_report(
         events += total.events
     outputs = tuple(
         OutputReport(
-            o.name,
-            o.kind,
-            o.path if o.path in DIRECT else at_directory(directory, o.path),
-            d.count,
-            str(d),
+            name=o.name,
+            kind=o.kind,
+            path=o.path if o.path in DIRECT else at_directory(directory, o.path),
+            rows=d.count,
+            digest=str(d),
         )
         for o, d in ((total.output, total.digest) for total in written)
     )

@@ -81,8 +81,14 @@ class SourceVertex:
     @property
     def total(self) -> SourceTotal:
         """How much the vertex has read, for the run's report."""
-        name = self._ingress.source.name
-        return SourceTotal(self.spec.id, name, self.events, *self.turned_away)
+        late, bad = self.turned_away
+        return SourceTotal(
+            vertex=self.spec.id,
+            source=self._ingress.source.name,
+            events=self.events,
+            late=late,
+            bad=bad,
+        )
 
     def watch(self, see: See, pieces: int) -> None:
         self._vertex.see, self._vertex.pieces = see, pieces
@@ -93,7 +99,9 @@ class SourceVertex:
             self._vertex.feed(self._nothing, self._ingress.end(), self.next_offset)
             self._end_asides()
             return
-        span = RowSpan(0, self.next_offset, chunk.stop, False, START, START)
+        span = RowSpan(
+            input=0, first=self.next_offset, end=chunk.stop, claims=False, since=START, until=START
+        )
         self._vertex.see(span, self._nothing)
         admitted = self._ingress.feed(chunk)
         self.resume = chunk.resume or self.resume

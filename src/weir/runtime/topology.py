@@ -142,11 +142,11 @@ def wire(
         for input, stream in enumerate(vertex.inputs):
             readers.setdefault(stream, []).append((vertex.id, input))
     return Topology(
-        generation,
-        order,
-        {v.id: v for v in order},
-        {stream: streams[stream] for v in order for stream in v.outputs},
-        {stream: tuple(who) for stream, who in readers.items()},
+        generation=generation,
+        order=order,
+        vertices={v.id: v for v in order},
+        streams={stream: streams[stream] for v in order for stream in v.outputs},
+        readers_of={stream: tuple(who) for stream, who in readers.items()},
     )
 
 
@@ -159,7 +159,7 @@ def _streams(vertex: VertexSpec, back: Collection[StreamId]) -> Iterator[StreamS
         *(("bad", stream) for stream in vertex.bad),
     ]
     for number, (kind, stream) in enumerate(turned_away, len(vertex.outlets)):
-        yield StreamSpec(stream, vertex.id, number, 0, kind)
+        yield StreamSpec(id=stream, writer=vertex.id, outlet=number, part=0, kind=kind)
 
 
 def _writers_first(
@@ -217,10 +217,16 @@ class _Layout:
             ports += [port] * len(read)
         name = self._name(stage.number, index)
         return VertexSpec(
-            name, "inner" if stage.ports else "source", stage.number, index, tuple(inputs),
-            tuple(ports), tuple(self._written(stage, name)),
-            self._turned_away(stage, name, "late"), self._turned_away(stage, name, "bad"),
-        )  # fmt: skip
+            id=name,
+            kind="inner" if stage.ports else "source",
+            stage=stage.number,
+            index=index,
+            inputs=tuple(inputs),
+            ports=tuple(ports),
+            outlets=tuple(self._written(stage, name)),
+            late=self._turned_away(stage, name, "late"),
+            bad=self._turned_away(stage, name, "bad"),
+        )
 
     def _read(self, link: Link, stage: Stage, index: int) -> list[StreamId]:
         """Name the streams that a vertex of a stage reads by a link."""
@@ -258,4 +264,6 @@ class _Layout:
             for index in range(self._counts[stage])
         )
         name = vertex_name("sink", number, self._generation)
-        return VertexSpec(name, "sink", number, 0, inputs, (0,) * len(inputs))
+        return VertexSpec(
+            id=name, kind="sink", stage=number, index=0, inputs=inputs, ports=(0,) * len(inputs)
+        )

@@ -1,19 +1,19 @@
-"""Builds chains, vertices and source vertices of the specs of a topology, for every runner, and
-gives vertices their strategies."""
+"""Builds the vertices of a topology for every runner, and describes them for messages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from weir.ingress.ingress import Ingress, bad_schema, late_schema
-from weir.plan.explain import operator_text
+from weir.plan.explain.explanation import operator_text
 from weir.plan.horizon import Horizon
 from weir.plan.operators import Source
 from weir.plan.schema import Schema
 from weir.plan.stages import StagedPlan, stage_schema
 from weir.plan.strategy import NamedStrategy, choose_strategies
 from weir.reliable.chain import Chain
-from weir.reliable.replay import ReplayVertex
+from weir.reliable.differences import RowDifference, WrittenBy, violation
+from weir.reliable.rebuildable_vertex import RebuildableVertex
 from weir.reliable.strategies import CheckpointStrategy, Strategy, make_strategy
 from weir.reliable.stream import StreamReader, StreamWriter
 from weir.reliable.vertex import Outlet, Vertex
@@ -36,7 +36,7 @@ def make_vertex(
     marks: bool = False,
 ) -> Vertex:
     """Make a vertex at the beginning of its inputs. One with a known horizon loads marks too, and
-    takes them if it is asked for `marks` (`replay.py`)."""
+    takes them if it is asked for `marks` (`rebuildable_vertex.py`)."""
     is_bounded = spec.kind == "inner" and horizon is not None and horizon.known
     assert is_bounded or not marks, f"{spec.id} cannot be rebuilt from marks"
     outlets = [
@@ -45,7 +45,9 @@ def make_vertex(
     ]
     chain = make_chain(plan, spec)
     if spec.kind == "inner" and horizon is not None and horizon.known:
-        return ReplayVertex(spec.id, chain, inputs, outlets, horizon, marks=marks)
+        return RebuildableVertex(
+            name=spec.id, chain=chain, inputs=inputs, outlets=outlets, horizon=horizon, marks=marks
+        )
     return Vertex(spec.id, chain, inputs, outlets)
 
 
@@ -93,3 +95,19 @@ def operators_text(plan: StagedPlan, spec: VertexSpec, partition: str = "") -> s
     if partition:
         texts[0] = f"STREAM {source_of(plan, spec).name} FROM '{partition}'"
     return "; ".join(texts)
+
+
+def written_by(plan: StagedPlan, writer: VertexSpec, stream: StreamId) -> WrittenBy:
+    """Describe who writes a stream, for messages."""
+    columns = stream_schema(plan, writer, stream).names
+    return WrittenBy(writer.id, operators_text(plan, writer), tuple(columns))
+
+
+def check_same(plan: StagedPlan, topology: Topology, differences: Iterable[RowDifference]) -> None:
+    """Raise a DeterminismViolation if a second run gave other rows. It names the stream that comes
+    first in the topology's order: streams after it may differ just because that one does."""
+    by_stream = {difference.stream: difference for difference in differences}
+    for stream in topology.streams:
+        if stream in by_stream:
+            by = written_by(plan, topology.writer_of(stream), stream)
+            raise violation(by_stream[stream], by, when="in a second run")

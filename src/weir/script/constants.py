@@ -28,9 +28,9 @@ from weir.events.types import (
     type_name,
 )
 from weir.events.value_text import parse_dates, parse_timestamps
-from weir.plan.binding.coercion import coerce, common_type_of, widens
 from weir.plan.durations import UNITS
 from weir.plan.expressions import Literal
+from weir.plan.functions.coercion import coerce, common_type_of, widens
 from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 from weir.script.cursor import offset_of
 from weir.script.source import ProgramSource, did_you_mean

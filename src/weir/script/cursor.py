@@ -1,4 +1,4 @@
-"""A cursor over our tokens, based on sqlglot's parser.
+"""A cursor over the tokens of a program, with the moves that the grammar makes.
 
 Contract
 1. Words are not tokens of their own: every unquoted word is a VAR, and the grammar matches
@@ -11,16 +11,14 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn, TypeVar
 
-from sqlglot import exp
-from sqlglot.parser import Parser
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
 from weir.plan.advice.other_dialects import function_hint
-from weir.plan.keywords import RESERVED_WORDS
 from weir.plan.limits import MOST_PARTS
+from weir.plan.names import RESERVED_WORDS
 from weir.script.habits import stray_hint
 from weir.script.source import ProgramSource
 
@@ -33,74 +31,78 @@ NodeT = TypeVar("NodeT", bound=exp.Expr)
 T = TypeVar("T")
 
 
-class TokenCursor(Parser):
-    """A `TokenCursor` is a position in the tokens, with the moves that the grammar makes from
-    there."""
+END: Final = Token(TokenType.SENTINEL, "")
+"""What comes after the last token; it is false, as no token is."""
 
-    def start(self, tokens: list[Token], text: str) -> None:
-        self.reset()
-        self.sql = text
+
+class TokenCursor:
+    """A `TokenCursor` is a position in the tokens of a text."""
+
+    def __init__(self, tokens: Sequence[Token], text: str) -> None:
+        self.text = text
         self._tokens = tokens
-        self._tokens_size = len(tokens)
-        self._index = -1
-        self._advance()
+        self._index = 0
+        self._depth = 0
 
-    # sqlglot counts nodes in `_node_count`; we count how deep we are.
     def nested(self, parse: Callable[[], T]) -> T:
-        self._node_count += 1
-        if self._node_count > MAX_NESTING:
+        self._depth += 1
+        if self._depth > MAX_NESTING:
             self.fail(
                 f"nested more than {MAX_NESTING} levels deep",
                 hint="name the inner parts as streams of their own",
             )
         result = parse()
-        self._node_count -= 1
+        self._depth -= 1
         return result
 
     @property
     def token(self) -> Token:
-        """Return the current token; at the end it is a false one."""
-        return self._curr
+        """Return the current token, or END."""
+        return self._tokens[self._index] if self._index < len(self._tokens) else END
 
     @property
     def following(self) -> Token:
-        return self._next
+        """Return the token after the current one, or END."""
+        index = self._index + 1
+        return self._tokens[index] if index < len(self._tokens) else END
 
     @property
     def word(self) -> str:
         """Return the current token in upper case if it is an unquoted word, else ''."""
-        return _upper(self._curr)
+        return _upper(self.token)
 
     @property
     def next_word(self) -> str:
-        return _upper(self._next)
+        return _upper(self.following)
 
     def comes(self, kind: TokenType) -> bool:
         """Tell whether the current token is of this kind."""
-        return self._curr.token_type == kind
+        return self.token.token_type == kind
 
     def advance(self) -> Token:
-        self._advance()
-        return self._prev
+        """Step over the current token, and return it."""
+        token = self.token
+        self._index += 1
+        return token
 
     def take(self, kind: TokenType) -> bool:
         """Step over a token of this kind, if it comes next."""
-        if self._curr.token_type != kind:
+        if self.token.token_type != kind:
             return False
-        self._advance()
+        self.advance()
         return True
 
     def take_word(self, *words: str) -> bool:
         """Step over these words, if the first of them comes; the others must follow then."""
         if self.word != words[0]:
             return False
-        self._advance()
+        self.advance()
         for word in words[1:]:
             self.expect_word(word, f"after {words[0]}")
         return True
 
     def expect(self, kind: TokenType, what: str) -> Token:
-        if self._curr.token_type != kind:
+        if self.token.token_type != kind:
             self.unexpected(what)
         return self.advance()
 
@@ -111,22 +113,23 @@ class TokenCursor(Parser):
 
     def name(self, what: str) -> exp.Identifier:
         """Read a name: quoted, or an unreserved word."""
-        token = self._curr
+        token = self.token
         quoted = token.token_type == TokenType.IDENTIFIER
         if not quoted and not is_name(token):
             self.unexpected(what, hint=self._reserved_hint())
         if quoted and (not token.text or "." in token.text):
             self.fail("a name is not empty and has no dot in it")
-        self._advance()
+        self.advance()
         return self.at(exp.Identifier(this=token.text, quoted=quoted), token)
 
     def _reserved_hint(self) -> str:
         if self.word not in RESERVED_WORDS:
             return ""
-        if self._next.token_type == TokenType.L_PAREN and function_hint(self.word):
+        if self.following.token_type == TokenType.L_PAREN and function_hint(self.word):
             return function_hint(self.word)
-        quote = f'`{self._curr.text}` is reserved: quote it, as in "{self._curr.text}"'
-        if self._prev.token_type == TokenType.COMMA and self.word in _AFTER_LISTS:
+        quote = f'`{self.token.text}` is reserved: quote it, as in "{self.token.text}"'
+        before = self._tokens[self._index - 1] if self._index else END
+        if before.token_type == TokenType.COMMA and self.word in _AFTER_LISTS:
             return f"is there a comma too many before it? If it is a name: {quote}"
         return quote
 
@@ -154,23 +157,23 @@ class TokenCursor(Parser):
         return node
 
     def unexpected(self, expected: str, hint: str = "") -> NoReturn:
-        actual = f"`{self._curr.text}`" if self._curr else "the end of the program"
-        if self._curr.token_type == TokenType.STRING:
-            actual = f"'{self._curr.text}'"
-        if not hint and self._curr.token_type != TokenType.STRING:
-            hint = stray_hint(self._curr.text.upper())
+        actual = f"`{self.token.text}`" if self.token else "the end of the program"
+        if self.token.token_type == TokenType.STRING:
+            actual = f"'{self.token.text}'"
+        if not hint and self.token.token_type != TokenType.STRING:
+            hint = stray_hint(self.token.text.upper())
         self.fail(f"expected {expected}, found {actual}", hint=hint)
 
     def fail(self, message: str, where: Token | exp.Expr | None = None, hint: str = "") -> NoReturn:
-        raise ProgramSource(self.sql).error(message, self._offset(where), hint)
+        raise ProgramSource(self.text).error(message, self._offset(where), hint)
 
     def _offset(self, where: Token | exp.Expr | None) -> int:
         if isinstance(where, exp.Expr):
             return offset_of(where)
-        token = where or self._curr
+        token = where or self.token
         if token:
             return token.start
-        return self._prev.end + 1 if self._prev else len(self.sql)
+        return self._tokens[-1].end + 1 if self._tokens else len(self.text)
 
 
 def _upper(token: Token) -> str:
@@ -189,13 +192,13 @@ def is_name(token: Token) -> bool:
 
 
 def _depth(node: exp.Expr) -> int:
-    depth = node.meta_get("depth")
+    depth = node.meta.get("depth")
     if isinstance(depth, int):
         return depth
     return 1 + max(map(_depth, node.iter_expressions()), default=0)
 
 
 def offset_of(node: exp.Expr) -> int:
-    start = node.meta_get("start", 0)
+    start = node.meta.get("start", 0)
     assert isinstance(start, int)
     return start

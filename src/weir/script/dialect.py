@@ -1,20 +1,16 @@
-"""Weir's dialect of sqlglot: its own tokens, and a parser that the grammar drives.
+"""Tokens and syntax trees of a text: `parse_statements`, `parse_expression`, `tokens_of`.
 
-`parse_statements` is the border: sqlglot's own exceptions end here as `ScriptError`.
+Of sqlglot this package uses the public interface only: `Dialect`, `Tokenizer`, its tokens, and the
+nodes of `sqlglot.exp`. What sqlglot raises ends here as `ScriptError`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import ClassVar
 
-from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokenizer_core import Token, TokenType
-from sqlglot.tokens import Tokenizer as BaseTokenizer
+from sqlglot import Dialect, Token, TokenError, TokenType, exp
+from sqlglot import Tokenizer as BaseTokenizer
 
 from weir.script.cursor import TokenCursor
 from weir.script.grammar_expressions import expression
@@ -25,8 +21,7 @@ _SPACE = re.compile(r"\s+|--[^\n\r]*|/\*.*?\*/", re.DOTALL)
 
 
 class Weir(Dialect):
-    """`Weir` is the script language as a dialect; `Weir.parse` gives one tree for each
-    statement."""
+    """`Weir` is the script language as far as sqlglot knows it: its tokens."""
 
     # `5s` is one word, not the number 5 with the alias s.
     IDENTIFIERS_CAN_START_WITH_DIGIT = True
@@ -46,65 +41,59 @@ class Weir(Dialect):
         NESTED_COMMENTS = False
         COMMANDS: ClassVar[set[TokenType]] = set()
 
-    class Parser(TokenCursor):
-        def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
-            self.start(raw_tokens, sql)
-            return list(program(self))
-
-
-# sqlglot gives every dialect Jinja's comments; in ours they would hide text.
-Weir.Tokenizer._COMMENTS.pop("{#", None)
-
 
 def parse_statements(source: ProgramSource) -> list[exp.Expr]:
     """Parse the program into syntax trees; raise ScriptError and nothing else."""
-    with _only_script_errors(source):
-        tokens = tokens_of(source)
-        return [tree for tree in Weir().parser().parse(tokens, source.text) if tree is not None]
+    return program(TokenCursor(tokens_of(source), source.text))
 
 
 def parse_expression(source: ProgramSource) -> exp.Expr:
     """Parse a text that is one expression; raise ScriptError and nothing else."""
-    with _only_script_errors(source):
-        cursor = Weir().parser()
-        assert isinstance(cursor, TokenCursor)
-        cursor.start(tokens_of(source), source.text)
-        tree = expression(cursor)
-        if cursor.token:
-            cursor.unexpected("the end of the expression")
-        return tree
-
-
-@contextmanager
-def _only_script_errors(source: ProgramSource) -> Iterator[None]:
-    try:
-        yield
-    except ParseError as error:
-        details = error.errors[0] if error.errors else {}
-        message = str(details.get("description") or "the program cannot be read")
-        raise source.error_at(message, (details.get("line") or 1, 1)) from error
+    cursor = TokenCursor(tokens_of(source), source.text)
+    tree = expression(cursor)
+    if cursor.token:
+        cursor.unexpected("the end of the expression")
+    return tree
 
 
 def tokens_of(source: ProgramSource) -> list[Token]:
     """Return the tokens of a program; raise ScriptError at what is never closed."""
-    tokenizer = Weir().tokenizer()
+    tokenizer = Weir.tokenizer_class(dialect=Weir)
+    failure: TokenError | None = None
     try:
         tokens = tokenizer.tokenize(source.text)
     except TokenError as error:
+        tokens, failure = tokenizer.tokens, error
+    if "{#" in source.text and (visible := _visible(source, tokens)) is not None:
+        return visible
+    end = _after_space(source, tokens[-1] if tokens else None)
+    if failure is not None:
         # Nothing but a quote can fail; it is what comes after the last whole token.
-        start = _after_space(source, tokenizer.tokens)
-        quote = source.text[start : start + 1]
-        raise source.error(f"this {quote} is never closed", start) from error
-    _after_space(source, tokens)
+        quote = source.text[end : end + 1]
+        raise source.error(f"this {quote} is never closed", end) from failure
     return tokens
 
 
-def _after_space(source: ProgramSource, tokens: list[Token]) -> int:
-    """Return the offset of what follows the last token and its comments.
+def _visible(source: ProgramSource, tokens: list[Token]) -> list[Token] | None:
+    """Return the tokens up to the first `{#`, and its brace; None if all are visible.
+
+    To sqlglot `{#` begins a comment, in every dialect, which would hide what follows. No rule of
+    the grammar takes a brace, so what follows does not matter.
+    """
+    for count, last in enumerate([None, *tokens]):
+        offset = _after_space(source, last)
+        if source.text.startswith("{#", offset):
+            brace = Token(TokenType.L_BRACE, "{", start=offset, end=offset)
+            return [*tokens[:count], brace]
+    return None
+
+
+def _after_space(source: ProgramSource, last: Token | None) -> int:
+    """Return the offset of what follows a token and its comments.
 
     sqlglot reads an unclosed comment to the end and says nothing: here it is an error.
     """
-    text, offset = source.text, tokens[-1].end + 1 if tokens else 0
+    text, offset = source.text, last.end + 1 if last else 0
     while space := _SPACE.match(text, offset):
         offset = space.end()
     if text.startswith("/*", offset):

@@ -16,10 +16,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
-from weir.plan.keywords import RESERVED_WORDS
+from weir.plan.names import RESERVED_WORDS
 from weir.script.dialect import parse_statements, tokens_of
 from weir.script.source import ProgramSource
 
@@ -419,4 +418,6 @@ def _glue(before: _LaidToken | None, word: _LaidToken) -> str:
         return ""
     if word.kind == TokenType.L_BRACKET and before.upper == "ARRAY":
         return ""
+    if before.kind == word.kind == TokenType.DASH:  # together they begin a comment
+        return " "
     return "" if before.tight else " "

@@ -11,9 +11,9 @@ from weir.plan.advice.plan_warnings import warn
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Expr, UserCall
 from weir.script.constants import StatementScope
 from weir.script.dialect import parse_expression
+from weir.script.expression_translation import expression
 from weir.script.script_warnings import null_doubts
 from weir.script.source import ProgramSource
-from weir.script.translate_expressions import expression
 
 
 def read_expression(text: str) -> Expr:

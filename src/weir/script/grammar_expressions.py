@@ -11,16 +11,15 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
 from weir.plan.advice.other_dialects import function_hint
 from weir.plan.durations import UNITS
 from weir.script.cursor import TokenCursor
-from weir.script.grammar_types import data_type
 from weir.script.habits import over_hint
 from weir.script.intervals import interval, is_interval
 from weir.script.tree import DurationLiteral, TypedLiteral
+from weir.script.type_names import data_type
 
 Build: TypeAlias = type[exp.Expression]
 

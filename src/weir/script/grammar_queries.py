@@ -12,8 +12,7 @@ where nothing else can be meant: `A SEMI JOIN B` is not an inner join of an `A` 
 
 from __future__ import annotations
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
+from sqlglot import TokenType, exp
 
 from weir.script.cursor import TokenCursor, is_name
 from weir.script.grammar_expressions import expression, parameter

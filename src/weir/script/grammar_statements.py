@@ -6,13 +6,11 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
+from sqlglot import TokenType, exp
 
 from weir.script.cursor import TokenCursor, is_name
 from weir.script.grammar_expressions import call, expression, parameter
 from weir.script.grammar_queries import query, text
-from weir.script.grammar_types import column_definition, data_type
 from weir.script.habits import statement_hint
 from weir.script.source import did_you_mean
 from weir.script.tree import (
@@ -26,6 +24,7 @@ from weir.script.tree import (
     SetStatement,
     StreamStatement,
 )
+from weir.script.type_names import column_definition, data_type
 
 
 def program(p: TokenCursor) -> list[exp.Expr]:

@@ -14,15 +14,15 @@ from pathlib import Path
 from sqlglot import exp
 
 from weir.errors import PlanError, ScriptError
-from weir.plan.binding.functions import FUNCTIONS
+from weir.plan.functions import FUNCTIONS
+from weir.plan.functions.aggregates import AGGREGATES
 from weir.plan.usercode.code_fingerprint import file_code
 from weir.plan.usercode.functions import UserFunctions, describe
 from weir.plan.usercode.imported_files import ImportedFiles
 from weir.plan.usercode.module_search import ReachedModules, reached_from
 from weir.script.constants import StatementScope, string
-from weir.script.translate_expressions import AGGREGATES
 
-_TAKEN = frozenset((*FUNCTIONS, *AGGREGATES, "explode", "cast", "try_cast", "count_star"))
+_TAKEN = frozenset((*FUNCTIONS, *AGGREGATES, "explode", "cast", "try_cast"))
 
 
 def imported(

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
 from weir.plan.durations import UNITS
 from weir.script.cursor import TokenCursor

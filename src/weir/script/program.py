@@ -27,16 +27,15 @@ from weir.plan.settings import SETTINGS
 from weir.plan.urls import refuse_secrets
 from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 from weir.plan.usercode.imported_files import ImportedFiles
-from weir.script.apps import emitted_node
 from weir.script.constants import Parameter, StatementScope, declared, literal, overridden, string
 from weir.script.cursor import offset_of
 from weir.script.dialect import parse_statements
 from weir.script.imports import imported, undecorated
-from weir.script.operators import apply_node, find_stream
+from weir.script.operators import apply_node, emitted_node, find_stream
+from weir.script.query_translation import partition_clauses, translate_query
 from weir.script.script_warnings import Doubt, query_doubts, stream_doubts
 from weir.script.source import ProgramSource, did_you_mean
 from weir.script.streams import source_node
-from weir.script.translate import partition_clauses, translate_query
 from weir.script.tree import (
     AppUse,
     DeclareStatement,
@@ -105,9 +104,13 @@ def _named(error: ScriptError, name: str, source: ProgramSource) -> ScriptError:
     if not error.line:
         return ScriptError(f"{name}: {error.message}", line=0, hint=error.hint)
     return ScriptError(
-        error.message, line=error.line, column=error.column, source=source.text, hint=error.hint,
+        error.message,
+        line=error.line,
+        column=error.column,
+        source=source.text,
+        hint=error.hint,
         file=name,
-    )  # fmt: skip
+    )
 
 
 class _Checker:
@@ -211,9 +214,13 @@ class _Checker:
         for doubt in doubts:
             line, column = self._source.position(doubt.offset)
             text = ScriptError(
-                doubt.message, line=line, column=column, source=self._source.text, hint=doubt.hint,
+                doubt.message,
+                line=line,
+                column=column,
+                source=self._source.text,
+                hint=doubt.hint,
                 file=self._file,
-            )  # fmt: skip
+            )
             warn(str(text))
 
     def _name_hint(self, error: PlanError) -> str:
@@ -224,8 +231,8 @@ class _Checker:
             return ""
         what, name = match.groups()
         line, column = error.position
-        said = self._source.text.splitlines()[line - 1][column - 1 :]
-        if what == "column" and said.startswith('"'):
+        written = self._source.text.splitlines()[line - 1][column - 1 :]
+        if what == "column" and written.startswith('"'):
             return error.hint or f"a text stands in single quotes: '{name}'"
         if what == "column" and name in self._parameters:
             return f"a parameter is written with its `@`: @{name}"
@@ -293,6 +300,6 @@ class _Checker:
         try:
             SETTINGS[key].read(str(value.value))
         except PlanError as error:
-            said = option.args["expression"]
-            raise self._scope.error(error.message, said, error.hint) from error
+            node = option.args["expression"]
+            raise self._scope.error(error.message, node, error.hint) from error
         self._settings[key] = value.value

@@ -1,4 +1,6 @@
-"""Translates functions that other SQL dialects have under other names.
+"""Translates functions that other SQL dialects have under other names, or in other forms.
+
+Those that only have another name are in the records of functions (`plan/functions/`).
 
 A function of the user's with such a name comes first: programs that had one keep their meaning.
 """
@@ -11,6 +13,7 @@ from typing import TypeAlias
 from weir.errors import Position
 from weir.events.types import NULL, STRING
 from weir.plan.expressions import Call, Case, Expr, Literal
+from weir.plan.functions import FUNCTIONS
 
 Args: TypeAlias = tuple[Expr, ...]
 SqlFunction: TypeAlias = Callable[[Args, Position], Expr | None]
@@ -41,10 +44,6 @@ def _format(style: str) -> SqlFunction:
     return accept
 
 
-def _date_part(args: Args, at: Position) -> Expr:
-    return Call("extract", args, position=at)
-
-
 def _if(args: Args, at: Position) -> Expr | None:
     if len(args) not in (2, 3):
         return None
@@ -53,23 +52,13 @@ def _if(args: Args, at: Position) -> Expr | None:
 
 
 _ACCEPTED: Mapping[str, SqlFunction] = {
-    "mod": _renamed("truncated_mod"),
+    **{name: _renamed(f.name) for f in FUNCTIONS.values() for name in f.other_names},
     "date_format": _format("letters"),
     "strftime": _format("codes"),
-    "date_part": _date_part,
     **{unit: _field(unit) for unit in ("year", "quarter", "month", "week", "day")},
     **{unit: _field(unit) for unit in ("hour", "minute", "second")},
     "dayofmonth": _field("day"),
     "dayofyear": _field("doy"),
     "weekofyear": _field("week"),
-    "ceiling": _renamed("ceil"),
-    "pow": _renamed("power"),
-    **dict.fromkeys(("len", "char_length", "character_length"), _renamed("length")),
-    "substr": _renamed("substring"),
-    "ucase": _renamed("upper"),
-    "lcase": _renamed("lower"),
-    **dict.fromkeys(("ifnull", "nvl"), _renamed("coalesce")),
     **dict.fromkeys(("if", "iif"), _if),
-    "startswith": _renamed("starts_with"),
-    "endswith": _renamed("ends_with"),
 }

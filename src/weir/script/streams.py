@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from weir.errors import PlanError
 from weir.events.types import BIGINT, TIMESTAMP, type_name
-from weir.plan.keywords import WINDOW_COLUMNS
+from weir.plan.fluent.sources import check_unit
+from weir.plan.names import WINDOW_COLUMNS
 from weir.plan.operators import Source as SourceNode
 from weir.plan.operators import SourceOptions
 from weir.plan.operators.source import LARGEST_RECORD, MAX_RECORD
 from weir.plan.sizes import parse_size
-from weir.plan.sources import check_unit
 from weir.plan.urls import refuse_secrets
 from weir.script.constants import StatementScope, literal, string, ticks
 from weir.script.source import did_you_mean

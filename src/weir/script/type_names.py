@@ -1,14 +1,61 @@
-"""Translates type names of a script to Arrow types."""
+"""Type names of a script: their grammar, and the Arrow types that they are.
+
+    type := NAME [ ( parameter {, parameter} ) ], as in BIGINT, DECIMAL(10, 2), LIST(T), ARRAY<T>,
+            STRUCT(a T, …)
+
+A parsed type is an `exp.DataType` with its upper-case name in `kind`; `arrow_type` knows which
+names there are.
+"""
 
 from __future__ import annotations
 
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from weir.events.types import TYPE_NAMES, simple_type, type_hint
-from weir.plan.binding.coercion import MAX_PRECISION
-from weir.script.cursor import offset_of
+from weir.plan.functions.coercion import MAX_PRECISION
+from weir.script.cursor import TokenCursor, offset_of
 from weir.script.source import ProgramSource
+
+_BRACKETS = {
+    TokenType.L_PAREN: (TokenType.R_PAREN, ")"),
+    TokenType.LT: (TokenType.GT, ">"),
+}
+
+
+def data_type(p: TokenCursor) -> exp.DataType:
+    """Parse a type and its parameters."""
+    token = p.token
+    name = p.name("a type").name.upper()
+    parameters = p.nested(lambda: _parameters(p, name))
+    node = exp.DataType(this=exp.DType.USERDEFINED, kind=name, expressions=parameters)
+    return p.at(node, token)
+
+
+def _parameters(p: TokenCursor, name: str) -> list[exp.Expr]:
+    brackets = _BRACKETS.get(p.token.token_type)
+    if brackets is None:
+        return []
+    p.advance()
+    parameters = p.list_of(column_definition if name == "STRUCT" else _parameter)
+    p.expect(brackets[0], f"`{brackets[1]}` after the parameters of {name}")
+    return parameters
+
+
+def _parameter(p: TokenCursor) -> exp.Expr:
+    if p.comes(TokenType.NUMBER):
+        token = p.advance()
+        return p.at(exp.Literal.number(token.text), token)
+    return data_type(p)
+
+
+def column_definition(p: TokenCursor) -> exp.Expr:
+    """Parse `name TYPE`, in STREAM and STRUCT."""
+    name = p.name("a column's name")
+    return p.at(exp.ColumnDef(this=name, kind=data_type(p)), name)
+
+
+# --- to Arrow ------------------------------------------------------------------------------
 
 
 def arrow_type(node: exp.Expr, source: ProgramSource) -> pa.DataType:

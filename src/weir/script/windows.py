@@ -24,8 +24,8 @@ from weir.plan.lifetime_changes import (
 )
 from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow
 from weir.script.constants import StatementScope, integer, ticks
+from weir.script.expression_translation import expression
 from weir.script.source import did_you_mean
-from weir.script.translate_expressions import expression
 
 Make: TypeAlias = Callable[..., WithClause]
 

@@ -17,7 +17,7 @@ from weir.plan.operators import FinalState, Node, Source, schema
 from weir.plan.program import Program
 from weir.plan.traversal import ordered_nodes
 from weir.runtime.partitions import Partitions
-from weir.shadow.difference_errors import difference_error
+from weir.shadow.comparison import difference_error
 from weir.shadow.engine_run import EnginePlan
 from weir.shadow.log_events import UnknownToPython, first_events, ordered_events
 from weir.shadow.serial_loop import LogEvent, SerialApp, SerialLoop

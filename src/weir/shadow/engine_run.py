@@ -17,7 +17,7 @@ from weir.plan.operators import FinalState, Node, Number, schema
 from weir.plan.program import Output
 from weir.runtime.partitions import Partitions
 from weir.runtime.programs import program_of
-from weir.shadow.saved_contents import SavedCells, saved_functions
+from weir.shadow.restored_states import SavedCells, saved_functions
 
 EngineRow: TypeAlias = tuple[int, "int | None", tuple[object, ...]]
 """The start and the end (None: open) of a row, and its values."""

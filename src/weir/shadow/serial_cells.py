@@ -11,8 +11,9 @@ Rules
    `math.nan`.
 3. With `last`, a cell is the list of its merges; a read folds those that are in force then. With
    `expires`, a cell ends that long after its last merge.
-4. `add` on DOUBLE is a sum of fractions, rounded when it is read. Other sums are Python's. A value
-   has to fit its type when it is merged; an integer in a window, when it is read.
+4. `add` on DOUBLE is a sum of fractions, rounded when it is read; on DECIMAL it is exact. Other
+   sums are Python's. A value has to fit its type when it is merged; an integer or DECIMAL in a
+   window, when it is read.
 5. A function that is merged into a window runs when the window is read, and sees all other cells as
    they were just before its merge: a `version` counts merges, and `_replaced` has what each has
    replaced, from the first such function on.
@@ -27,6 +28,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Context
 from enum import Enum
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -43,6 +45,8 @@ from weir.plan.states import MergeKind
 CellKey: TypeAlias = tuple[Hashable, ...]
 OldToNew: TypeAlias = Callable[..., object]
 OF_ELEMENTS = ("append", "add_to_set", "top_k")
+_DIGITS = Context(prec=100)
+"""More than sums of DECIMALs have."""
 
 
 # --- values ----------------------------------------------------------------------------------
@@ -280,6 +284,8 @@ class SerialCells:
                 new = x
             case "add" if state.type == DOUBLE:
                 return (old if isinstance(old, FractionSum) else FractionSum().plus(old)).plus(x)
+            case "add" if pa.types.is_decimal(state.type):
+                new = _DIGITS.add(value, x)
             case "add":
                 new = value + x
             case "max":
@@ -298,7 +304,8 @@ class SerialCells:
                 assert merge.function is not None
                 with self._function_runs(merge):
                     new = merge.function(copied(value), *merge.args)
-        if new is old or (state.last is not None and is_integer(state.type)):
+        is_sum = is_integer(state.type) or (kind == "add" and pa.types.is_decimal(state.type))
+        if new is old or (state.last is not None and is_sum):
             return new
         return fit(f"state {state.name}", new, state.type)
 

@@ -20,10 +20,9 @@ from weir.errors import ReplayDiffers
 from weir.events.batch import START
 from weir.garbage import collecting_later
 from weir.runtime.partitions import Partitions
-from weir.shadow.comparison import SerialDifference, first_difference
-from weir.shadow.difference_errors import difference_error
+from weir.shadow.comparison import SerialDifference, difference_error, first_difference
 from weir.shadow.engine_run import EnginePlan, EngineResult, run_engine
-from weir.shadow.saved_tables import SavedTable, TouchedCells
+from weir.shadow.restored_states import SavedTable, TouchedCells
 from weir.shadow.serial_loop import (
     HandlerLine,
     LogEvent,

@@ -329,8 +329,10 @@ class QueueReading:
         if not kept:
             return
         lines = Lines(self._of.source, self._of.name, 0, offset=kept[0], line=kept[0] + 1)
-        for block in lines.blocks(b"".join(self._feed.rows[i].text for i in kept), len(kept)):
-            chunk = lines.chunk(block)
+        for text_chunk in lines.text_chunks(
+            b"".join(self._feed.rows[i].text for i in kept), len(kept)
+        ):
+            chunk = lines.chunk(text_chunk)
             assert chunk is not None
             offsets = np.array([self._feed.offsets[i] for i in kept])
             state = msgspec.msgpack.encode(self._position)

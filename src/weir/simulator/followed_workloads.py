@@ -78,7 +78,13 @@ def make_feeds(program: Program, rng: np.random.Generator, most_rows: int) -> di
     lasts = float(rng.choice([0.5, 1.5, 4.0]))
     return {
         source.name: [
-            _feed(source.name, number, _rows(rng, lasts, most_rows), lasts + 0.1, rng)
+            _feed(
+                kind=source.name,
+                number=number,
+                rows=_rows(rng, lasts, most_rows),
+                ends=lasts + 0.1,
+                rng=rng,
+            )
             for number in range(int(rng.integers(1, 4)))
         ]
         for source in sources

@@ -13,10 +13,10 @@ from weir.job.host import Host
 from weir.job.messages import Pulse
 from weir.job.poison import Death, Step
 from weir.job.signals import (
-    BeginAnew,
     Connect,
     Deliver,
     Disconnect,
+    EndSession,
     EndSubscription,
     Get,
     HostCommand,
@@ -72,14 +72,14 @@ class SimulatedHosts:
         notes = FallingNotes(self._falls)
         deaths = [self._deaths[slot]] if slot in self._deaths else []
         machine = Host(
-            session,
-            job.topology,
-            job.strategies,
-            job.make,
-            job.host_settings,
-            notes,
-            deaths,
-            lambda: self._time.now,
+            session=session,
+            topology=job.topology,
+            strategies=job.strategies,
+            make=job.make,
+            settings=job.host_settings,
+            notes=notes,
+            deaths=deaths,
+            clock=lambda: self._time.now,
         )
         host = SimulatedHost(slot, machine, notes, ahead=float(self._time.rng.random() * 100))
         self.alive.append(host)
@@ -247,7 +247,7 @@ class SimulatedHosts:
                     pause = float(time.rng.exponential(world.job.pace)) if world.job.pace else 0.0
                     pull = partial(world.sources.pull, host, command)
                     time.after(time.delay() + pause, pull)
-                case BeginAnew(over):
+                case EndSession(over):
                     self._begin_anew(host, over)
                 case MakeRoom():
                     pass

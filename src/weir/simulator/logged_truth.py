@@ -70,4 +70,11 @@ class LoggedPartition:
         positions = np.zeros(len(claims), dtype=np.int64)
         offsets = np.array([row.offset for row in rows], dtype=np.int64)
         lines = np.array([row.line for row in rows], dtype=np.int64)
-        return Chunk(batch, offsets, stop, lines, claims, positions)
+        return Chunk(
+            rows=batch,
+            offsets=offsets,
+            stop=stop,
+            lines=lines,
+            cti_times=claims,
+            cti_indexes=positions,
+        )

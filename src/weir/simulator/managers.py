@@ -55,11 +55,11 @@ class Managers:
             return
         self._names += 1
         machine = Manager(
-            job.topology,
-            job.strategies,
-            ledger,
-            job.manager_settings,
-            self._time.now,
+            topology=job.topology,
+            strategies=job.strategies,
+            ledger=ledger,
+            settings=job.manager_settings,
+            now=self._time.now,
             name=f"m{self._names}",
             held=self._time.now < world.held_until,
         )

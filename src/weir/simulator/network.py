@@ -57,7 +57,11 @@ class Network:
         key = f"{reader.machine.session}/{command.vertex}/{command.input}/{command.connection}"
         self.disconnect(reader, command.vertex, command.input)
         self._channels[key] = SimulatedChannel(
-            reader, command.vertex, command.input, command.connection, server
+            reader=reader,
+            vertex=command.vertex,
+            input=command.input,
+            connection=command.connection,
+            server=server,
         )
         self._world.hosts.tell(server, Subscribed(key, command.stream, command.seq))
 

@@ -29,7 +29,7 @@ from weir.job.settings import HostSettings, ManagerSettings
 from weir.plan.horizon import horizons
 from weir.plan.strategy import NamedStrategy
 from weir.reliable.digest import Digest, digest
-from weir.reliable.keys import commit_key
+from weir.reliable.object_names import commit_key
 from weir.reliable.strategies import make_strategy
 from weir.runtime.instance_factory import InstanceMaker
 from weir.runtime.program_plan import plan_program
@@ -54,8 +54,8 @@ class SeedResult:
 
     seed: int
     workload: str
-    reason: str
-    """What was wrong; empty: nothing."""
+    reason: str | None
+    """What was wrong, if anything was."""
     log: tuple[str, ...]
     """The story of the world, line by line."""
     simulated_seconds: float
@@ -67,7 +67,7 @@ class SeedResult:
 
     @property
     def passed(self) -> bool:
-        return not self.reason
+        return self.reason is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,16 @@ def run_seed(seed: int, workload: Choose = built_in, wish: Wish | None = None) -
             reason = f"{type(error).__name__}: {error}"
     log, steps = tuple(world.time.log), tuple(world.store.steps)
     digests = () if truth is None else tuple(map(str, truth.digests))
-    return SeedResult(seed, chosen.name, reason, log, world.time.now, faults, steps, digests)
+    return SeedResult(
+        seed=seed,
+        workload=chosen.name,
+        reason=reason,
+        log=log,
+        simulated_seconds=world.time.now,
+        faults=faults,
+        steps=steps,
+        digests=digests,
+    )
 
 
 # --- the job ---------------------------------------------------------------------------------
@@ -220,17 +229,17 @@ def draw_job(
     # Drawn apart, so that what else a seed draws stays what it was.
     (apart,) = rng.spawn(1)
     return SimulatedJob(
-        topology,
-        strategies,
-        InstanceMaker(
+        topology=topology,
+        strategies=strategies,
+        make=InstanceMaker(
             plan,
             names,
             strategies=strategies,
             check=True,
             ahead_rows=int(apart.choice([0, 5, 1000])),
         ),
-        partitions,
-        sources,
+        partitions=partitions,
+        sources=sources,
         cut=cut,
         # Feeds bring their rows at their own pace.
         pace=0.0 if workload.feeds is not None else _pace(cut, lasts, partitions.values()),
@@ -280,10 +289,10 @@ def _strategy(
 # --- judging ---------------------------------------------------------------------------------
 
 
-def judge(world: World, truth: Truth | None, witness: Witness, error: str) -> str:
-    """Say what is wrong with a run that ended; empty: nothing."""
+def judge(world: World, truth: Truth | None, witness: Witness, error: str | None) -> str | None:
+    """Say what is wrong with a run that ended; None: nothing."""
     if error:
-        return "" if _says_what_is_lost(world.disk, error) else f"the job failed: {error}"
+        return None if _says_what_is_lost(world.disk, error) else f"the job failed: {error}"
     assert truth is not None
     unlike = witness.unlike(truth)
     if unlike:
@@ -293,7 +302,7 @@ def judge(world: World, truth: Truth | None, witness: Witness, error: str) -> st
         try:
             return _judge_readers(world, truth)
         except SnapshotCorrupt as corrupt:
-            return "" if _says_what_is_lost(world.disk, str(corrupt)) else f"unclear: {corrupt}"
+            return None if _says_what_is_lost(world.disk, str(corrupt)) else f"unclear: {corrupt}"
     left = world.sweep()
     if left:
         return f"not collected: {', '.join(left)}"
@@ -314,7 +323,7 @@ def _says_what_is_lost(disk: SimulatedDisk, error: str) -> bool:
     return "no checkpoint that can be read" in error or any(k in error for k in disk.harmed)
 
 
-def _judge_readers(world: World, truth: Truth) -> str:
+def _judge_readers(world: World, truth: Truth) -> str | None:
     """Compare what readers of the outputs get with the truth; then sweep the store."""
     world.disk.settle()
     ledger = known_record(world.disk, len(truth.digests))
@@ -326,12 +335,12 @@ def _judge_readers(world: World, truth: Truth) -> str:
         if actual != expected:
             return f"readers of output {number} get {actual}, wanted {expected}"
     world.sweep()
-    return ""
+    return None
 
 
-def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str]:
+def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str | None]:
     """Compute the digest of all committed rows of an output, and say what is wrong with its commits
-    (empty: nothing)."""
+    (None: nothing)."""
     total, number = Digest(), 0
     positions: tuple[int, ...] = ()
     while disk.has(key := commit_key(sink, number)):
@@ -348,7 +357,7 @@ def committed(disk: SimulatedDisk, sink: str) -> tuple[Digest, str]:
         if total != commit.digest:
             return total, f"{sink}: commit {number} says {commit.digest}, its rows {total}"
         number += 1
-    return total, ""
+    return total, None
 
 
 # --- making a failure small --------------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from weir.reliable.keys import is_ephemeral
+from weir.reliable.object_names import is_ephemeral
 from weir.reliable.objects import SEAL
 from weir.reliable.store import Body, ObjectExists
 

@@ -133,7 +133,14 @@ class Sources:
         )
         record = log_record(pull.resume)
         machine = SourceMachine(declared, partition.name, start, job.cut)
-        return SimulatedSource(host, pull.vertex, pull.incarnation, machine, partition, record)
+        return SimulatedSource(
+            host=host,
+            vertex=pull.vertex,
+            incarnation=pull.incarnation,
+            machine=machine,
+            partition=partition,
+            record=record,
+        )
 
     def _go_on(self, source: SimulatedSource, signal: SourceSignal | None) -> None:
         """Answer the machine, and carry out what it asks for, as far as that takes no time."""

@@ -20,7 +20,7 @@ from weir.job.signals import (
     Unloaded,
     Unstored,
 )
-from weir.reliable.keys import step_of
+from weir.reliable.object_names import step_of
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import ObjectExists
 from weir.simulator.processes import Process, SimulatedHost, SimulatedManager, When

@@ -96,22 +96,22 @@ class Witness:
             first = self._first[stream] = np.concatenate([first, words[:, new:]], axis=1)
         return first
 
-    def unlike(self, truth: Truth) -> str:
-        """Name a stream of which other rows were read than it has in truth; empty: there is
+    def unlike(self, truth: Truth) -> str | None:
+        """Name a stream of which other rows were read than it has in truth; None: there is
         none."""
         self._truth = truth
         for stream, words in self._first.items():
             expected = truth.streams.get(stream, words)
             if not np.array_equal(words, expected[:, : words.shape[1]]):
                 return f"{stream} has other rows than the run over its log"
-        return ""
+        return None
 
-    def unread(self) -> str:
-        """Name a stream that a reader has not read to its end; empty: there is none."""
+    def unread(self) -> str | None:
+        """Name a stream that a reader has not read to its end; None: there is none."""
         assert self._truth is not None
         for stream, words in self._truth.streams.items():
             for reader in self._topology.readers_of.get(stream, ()):
                 count = self._read.get((stream, str(reader)), 0)
                 if count < words.shape[1]:
                     return f"{reader[0]} read {count} of {words.shape[1]} rows of {stream}"
-        return ""
+        return None

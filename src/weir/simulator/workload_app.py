@@ -1,5 +1,7 @@
-"""The app that the simulator's workloads run: reads with several keys, a ring, a window, an
-expiring state, a loop over a list, handlers in one partition."""
+"""The app that the simulator's workloads run.
+
+It has reads with several keys, a ring, a window, an expiring state, a loop over a list, and
+handlers in one partition."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 from weir.job.commit_log import decode_commit
 from weir.job.record_reader import last_record, sweep
 from weir.job.signals import EndJob
-from weir.reliable.keys import is_ephemeral
+from weir.reliable.object_names import is_ephemeral
 from weir.simulator.faults import LONGEST_BUSY, Faults
 from weir.simulator.hosts import SimulatedHosts
 from weir.simulator.managers import Managers
@@ -84,7 +84,7 @@ class World:
         """Note how the job has ended; nothing goes wrong any more."""
         self.ended, self.time.job_ended = ended, True
 
-    def find_finished(self, error: str = "") -> None:
+    def find_finished(self, error: str | None = None) -> None:
         """End the job without a manager: the last one died after its last record, or the store
         cannot be read."""
         self.end(EndJob(error))

@@ -74,7 +74,7 @@ def _folder() -> Path:
 
 
 def make_archive() -> Path:
-    """Make the archive anew."""
+    """Make the archive again."""
     path = archive_path()
     if path is None:
         raise RunError("no Java with a file `release` in its folder was found: set JAVA_HOME")

@@ -81,7 +81,7 @@ class CommittedSource(DataSource):
 
     def _check(self, schema: t.StructType) -> None:
         if schema != self.schema():
-            hint = "leave .schema(…) out, and select and cast the columns behind .load()"
+            hint = "leave .schema(…) out, and select and cast the columns after .load()"
             raise PlanError("the format weir knows its columns from the job", hint=hint)
 
 

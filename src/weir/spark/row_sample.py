@@ -27,7 +27,7 @@ from weir.runtime.partitions import Partitions
 
 SAMPLE_ROWS = 16_384
 LEFT_OVER = 0.25
-"""Two phases pay when at most this share of the rows is left behind the first."""
+"""Two phases pay when at most this share of the rows is left after the first."""
 
 
 def rows_share_keys(node: Aggregate, partitions: Partitions) -> bool:
@@ -75,9 +75,12 @@ def _first_rows(node: Aggregate, source: Source, partition: SourcePartition) -> 
     batches: list[Batch] = []
     program = Program((source,), (), (Output("Sample", node.input, ""),))
     run = LocalRun(
-        program, {source.name: [partition]}, [lambda _, rows: batches.append(rows)],
-        cut=SAMPLE_ROWS, optimise=False,
-    )  # fmt: skip
+        program,
+        {source.name: [partition]},
+        [lambda _, rows: batches.append(rows)],
+        cut=SAMPLE_ROWS,
+        optimise=False,
+    )
     try:
         run.step()
     except WeirError:

@@ -40,7 +40,7 @@ from weir.errors import RunError
 from weir.runtime.extras import need_extra
 from weir.spark.class_archive import archive_option
 from weir.spark.java import java_home
-from weir.spark.signals import handlers_kept, signals_wait
+from weir.spark.process_signals import handlers_kept, signals_wait
 from weir.wording import printable
 
 if sys.platform != "win32":
@@ -103,7 +103,7 @@ LAST_WORDS = 5.0
 def session(
     master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Take the active session, or make one for the block and stop it behind; see the module's
+    """Take the active session, or make one for the block and stop it at the end; see the module's
     rules."""
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -226,8 +226,8 @@ def _start_context(settings: Mapping[str, str]) -> None:
 
 
 def _own_settings(url: str, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session that starts its own Spark, besides those given, and set up
-    the environment for it."""
+    """Return the settings of a session that starts its own Spark, in addition to those given, and
+    set up the environment for it."""
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
@@ -263,7 +263,7 @@ class _Start:
     """Holds how the start of a JVM goes: whether it is over, and what the JVM died of."""
 
     is_over: bool = False
-    died_of: str = ""
+    died_of: str | None = None
 
 
 @contextmanager
@@ -330,7 +330,7 @@ def _filter(reading: int, writing: int, start: _Start) -> None:
             if death is not None and not start.is_over:
                 start.died_of = printable(death[1])
                 continue
-            # Workers that are busy when a job ends find their pipe closed, and say so.
+            # Workers that are busy when a job ends find their pipe closed, and report it.
             ends = [line for line in said if not line.startswith((b" ", b"\n", *_HEADS))]
             gone = "pyspark/daemon.py" in text and all(b"BrokenPipeError" in end for end in ends)
             if not gone and not _NOISE.search(text):

@@ -20,8 +20,8 @@ from weir.errors import PlanError
 from weir.handlers.api.app import App
 from weir.plan.advice.plan_warnings import warn
 from weir.plan.binding.binder import unknown
+from weir.plan.fluent.stream import Stream
 from weir.plan.limits import check_numbers
-from weir.plan.stream import Stream
 from weir.runtime.programs import Runnable
 from weir.testing.counterexamples import counterexample
 from weir.testing.other_process import CannotTravel, OtherProcess

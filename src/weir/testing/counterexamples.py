@@ -68,12 +68,12 @@ def counterexample(trial: GivenProgram, way: Way, difference: str) -> AnswersDif
     return AnswersDiffer(way.name, way.suspicion, shown, inputs, trial.count)
 
 
-def _difference(trial: GivenProgram, way: Way) -> str:
-    """Return how a way differs from the first answer; empty: in nothing, or there is no answer."""
+def _difference(trial: GivenProgram, way: Way) -> str | None:
+    """Return how a way differs from the first answer; None: in nothing, or there is no answer."""
     try:
         first = first_answer(trial)
     except WeirError:
-        return ""
+        return None
     return way.differs(trial, first)
 
 

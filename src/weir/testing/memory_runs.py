@@ -22,10 +22,10 @@ from weir.handlers.api.app import App
 from weir.ingress.memory_partitions import MemoryPartition
 from weir.local.run import Items
 from weir.local.runner import LocalRun
+from weir.plan.fluent.stream import Stream
 from weir.plan.limits import check_numbers
 from weir.plan.program import Program
 from weir.plan.schema import Schema
-from weir.plan.stream import Stream
 from weir.reliable.stream import Entry, MemoryStream
 from weir.runtime.outputs import output_schema
 from weir.runtime.partitions import Partitions

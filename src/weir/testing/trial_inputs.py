@@ -13,9 +13,9 @@ from weir.handlers.api.app import App
 from weir.handlers.planning.app_compiler import compile_app
 from weir.local.run import Items, items_of
 from weir.plan.binding.binder import unknown
+from weir.plan.fluent.stream import Stream
 from weir.plan.operators import Source
 from weir.plan.program import Output, Program
-from weir.plan.stream import Stream
 from weir.runtime.input_warnings import MOST_ROWS, warn_of_fields
 from weir.runtime.programs import Runnable, as_program, program_of
 from weir.script.source import did_you_mean

@@ -12,7 +12,7 @@ from weir.events.order import in_order
 from weir.plan.program import Output, Program
 from weir.runtime.outputs import output_schema
 from weir.runtime.program_plan import plan_program
-from weir.runtime.row_differences import written_by
+from weir.runtime.vertices import written_by
 from weir.testing.memory_runs import Answers, batch_rows, memory_partitions, run_all
 from weir.testing.trial_inputs import SourceRows
 
@@ -41,7 +41,7 @@ class Ran:
     digests: tuple[str, ...] = ()
     rows: tuple[list[dict[str, object]], ...] = ()
     checksums: Mapping[str, str] | None = None
-    error: str = ""
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def first_answer(trial: GivenProgram) -> Ran:
     return Ran(answers.digests, _ordered(trial.program.outputs, answers), answers.checksums)
 
 
-def difference(program: Program, expected: Ran, actual: Ran) -> str:
-    """Show how the second of two runs differs from the first; empty: in nothing."""
+def difference(program: Program, expected: Ran, actual: Ran) -> str | None:
+    """Show how the second of two runs differs from the first; None: in nothing."""
     if actual.error:
         blamed = actual.error.startswith(DeterminismViolation.__name__)
         return actual.error if blamed else f"this run fails: {actual.error}"
@@ -110,7 +110,7 @@ def difference(program: Program, expected: Ran, actual: Ran) -> str:
             lines += _lines(expected.rows[number], actual.rows[number])
         else:
             lines.append(f"  digest {actual.digests[number]}, wanted {expected.digests[number]}")
-    return "\n".join(lines)
+    return "\n".join(lines) or None
 
 
 MOST_LINES = 10
@@ -132,14 +132,14 @@ def _some(mark: str, rows: list[str]) -> list[str]:
     return [*(mark + row for row in rows[:MOST_LINES]), *left]
 
 
-def first_writer(trial: GivenProgram, parallelism: int, one: Ran, other: Ran) -> str:
+def first_writer(trial: GivenProgram, parallelism: int, one: Ran, other: Ran) -> str | None:
     """Name the operators that write the first stream in which two runs of this parallelism differ;
-    empty: it is not known."""
+    None: it is not known."""
     if not one.checksums or not other.checksums:
-        return ""
+        return None
     planned = plan_program(trial.program, parallelism)
     plan, topology = planned.stages, planned.topology(trial.rows)
     for stream in topology.streams:
         if one.checksums[stream] != other.checksums[stream]:
             return written_by(plan, topology.writer_of(stream), stream).operators
-    return ""
+    return None

@@ -40,12 +40,12 @@ SPARK = "something differs between Python processes: globals, hashes, the enviro
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of running: `differs` says how its answer differs from the first one (empty: in
-    nothing)."""
+    """A way of running: `differs` says how its answer differs from the first one; None: in
+    nothing."""
 
     name: str
     suspicion: str
-    differs: Callable[[GivenProgram, Ran], str]
+    differs: Callable[[GivenProgram, Ran], str | None]
     trials: int = 300
     """How many runs may be spent on making a counterexample small."""
     simpler: Callable[[GivenProgram], Sequence[Way]] = lambda trial: ()
@@ -81,7 +81,7 @@ def _local(name: str, suspicion: str, way: LocalWay) -> Way:
     return Way(name, suspicion, partial(_differs, way))
 
 
-def _differs(way: LocalWay, trial: GivenProgram, first: Ran) -> str:
+def _differs(way: LocalWay, trial: GivenProgram, first: Ran) -> str | None:
     ran = run_locally(trial, way)
     shown = difference(trial.program, first, ran)
     if not shown or ran.error:
@@ -92,7 +92,7 @@ def _differs(way: LocalWay, trial: GivenProgram, first: Ran) -> str:
     return f"{shown}\nfirst after: {writer}" if writer else shown
 
 
-def _with_more_calls(trial: GivenProgram, first: Ran) -> str:
+def _with_more_calls(trial: GivenProgram, first: Ran) -> str | None:
     with more_calls():
         return _differs(LocalWay(), trial, first)
 
@@ -111,7 +111,7 @@ def other_processes(process: OtherProcess, parallelism: Sequence[int]) -> list[W
     """Return the ways through processes with another hash seed, time zone and locale, where nothing
     has been called before."""
 
-    def differs(way: LocalWay, trial: GivenProgram, first: Ran) -> str:
+    def differs(way: LocalWay, trial: GivenProgram, first: Ran) -> str | None:
         return difference(trial.program, first, process.run(trial, way))
 
     name = f"in another process ({process.environment})"
@@ -174,7 +174,7 @@ def _workload(trial: GivenProgram, seed: int) -> Workload:
     return Workload("check", trial.program, memory_partitions(trial.program, trial.rows))
 
 
-def _world(seed: int, wish: Wish, trial: GivenProgram, first: Ran) -> str:
+def _world(seed: int, wish: Wish, trial: GivenProgram, first: Ran) -> str | None:
     result = _simulated(trial, seed, wish)
     return result.reason or difference(trial.program, first, Ran(result.digests))
 
@@ -199,7 +199,7 @@ def offline_way() -> Way:
     return Way("by the offline runner", SPARK, _offline, trials=8)
 
 
-def _offline(trial: GivenProgram, first: Ran) -> str:
+def _offline(trial: GivenProgram, first: Ran) -> str | None:
     from weir.spark.offline.run_offline import run_programs
     from weir.spark.session import session
 
@@ -210,7 +210,7 @@ def _offline(trial: GivenProgram, first: Ran) -> str:
                 spark,
                 directory=folder,
                 parallelism=2,
-                given=[memory_partitions(trial.program, trial.rows)],
+                partitions=[memory_partitions(trial.program, trial.rows)],
             )
         except WeirError as error:
             return f"this run fails: {type(error).__name__}: {error}"

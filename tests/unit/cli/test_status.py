@@ -15,11 +15,16 @@ from hostile import invoke
 from weir.cli import tables
 from weir.files.object_store import ObjectStore
 from weir.job.ledger import Ledger
-from weir.job.status import STATUS, HostStatus, JobStatus, VertexStatus, story_key
-from weir.job.story import StoryLine
+from weir.job.status import (
+    STATUS,
+    HostStatus,
+    JobStatus,
+    VertexStatus,
+)
+from weir.job.story import StoryLine, story_key
 from weir.page.view import ViewReader
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import UNCHECKED, record_key
+from weir.reliable.object_names import UNCHECKED, record_key
 
 VERTEX = VertexStatus(
     "1.0",
@@ -185,7 +190,7 @@ def test_where_no_terminal_reads_it_the_table_has_all_columns(
 def test_a_story_is_told_without_a_status(tmp_path: Path) -> None:
     place, key = store_with(tmp_path, b"torn"), story_key(1, 0)
     assert invoke(["status", place])[0] == 1
-    assert "has said nothing yet" in invoke(["story", place])[2]
+    assert "has not reported anything yet" in invoke(["story", place])[2]
     lines = [
         StoryLine(1.0, "", "begun"),
         StoryLine(2.0, "0.0", "placed"),
@@ -197,3 +202,21 @@ def test_a_story_is_told_without_a_status(tmp_path: Path) -> None:
     assert [line.split("  ", 1)[1] for line in out.splitlines()] == ["begun", "1.0: lost"]
     ended, _, err = invoke(["story", place, "2.0"])
     assert ended == 2 and "there is no vertex '2.0'; there are 0.0, 1.0" in err
+
+
+def test_a_damaged_or_lost_part_of_a_story_hides_no_other(tmp_path: Path) -> None:
+    place = store_with(tmp_path, told(RUNNING))
+    store = ObjectStore(place)
+    for number in range(4):
+        key = story_key(1, number)
+        lines = encode_record(key, [StoryLine(1.0, "", f"line {number}")])
+        store.put(key, lines if number != 1 else b"torn")
+    store.delete([story_key(1, 2)])
+    ended, out, err = invoke(["story", place])
+    assert ended == 0
+    assert [line.split("  ", 1)[1] for line in out.splitlines()] == ["line 0", "line 3"]
+    torn, lost = err.splitlines()
+    assert story_key(1, 1) in torn and f"{story_key(1, 2)} is not in the store" in lost
+    view = ViewReader(store, lambda: 0.0).read()
+    assert [line.what for line in view.story.lines] == ["line 0", "line 3"]
+    assert any(p.startswith("story: ") and story_key(1, 1) in p for p in view.problems)

@@ -94,6 +94,31 @@ def test_runs_that_differ(folder: Path) -> None:
     assert "late rows of A: different: only one.json has it" in verdicts("one.json", "two.json")
 
 
+@pytest.mark.parametrize(
+    ("declared", "column"),
+    [
+        ('STRUCT("x y" BIGINT, "a)" LIST(STRUCT("1" BIGINT)))', "s"),
+        ("BIGINT", "[NULL] AS s"),
+        ("BIGINT", "[[]] AS s"),
+        ("BIGINT", "NULL AS s"),
+    ],
+)
+@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".csv", ".jsonl"])
+def test_types_of_any_fields_and_of_nulls(
+    declared: str, column: str, ending: str, folder: Path
+) -> None:
+    Path("s.jsonl").write_text('{"vs": 1, "k": 2}\n{"vs": 2, "k": 2}\n', encoding="utf-8")
+    text = f"""
+        STREAM A (vs BIGINT, k BIGINT, s {declared}) FROM 's.jsonl';
+        Out = SELECT {column} FROM A;
+        OUTPUT Out TO 'out{ending}';
+    """
+    (output,) = run_files(parse_program(text)).outputs
+    assert verdicts(f"out{ending}") == [equal(output)]
+    in_full = verdicts(f"out{ending}", f"out{ending}", full=True)
+    assert in_full == [equal(output).replace("equal:", "equal row by row:")]
+
+
 def test_an_output_that_is_not_what_it_carries_is_corrupt(folder: Path) -> None:
     report = run("one")
     csv = report.outputs[2]

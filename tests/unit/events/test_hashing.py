@@ -286,6 +286,13 @@ def test_empty_columns(dtype: pa.DataType, values: list[object]) -> None:
     assert _hex(pa.array(values, dtype).slice(0, 0)) == []
 
 
+@pytest.mark.parametrize("dtype", [NARROW, WIDE], ids=str)
+def test_elements_of_empty_lists_have_a_buffer_of_any_size(dtype: pa.DataType) -> None:
+    elements = pa.Array.from_buffers(dtype, 0, [None, pa.py_buffer(bytes(8))])
+    lists = pa.ListArray.from_arrays(pa.array([0, 0], pa.int32()), elements)
+    assert _hex(lists) == _hex(pa.array([[]], pa.list_(dtype)))
+
+
 @pytest.mark.parametrize("length", range(20))
 def test_what_lies_behind_a_text_does_not_count(length: int) -> None:
     text = "a1é2b3c4d5e6f7g8h9i0j"[:length]

@@ -14,7 +14,7 @@ from buckets import SECRET, Answer, Bucket, new_bucket, refusing, scripted_serve
 from weir.errors import PlanError, RunError
 from weir.files import bucket_store
 from weir.files.object_store import ObjectStore
-from weir.reliable.keys import checkpoint_key
+from weir.reliable.object_names import checkpoint_key
 from weir.reliable.store import ObjectExists, StoreRefuses
 
 

@@ -22,8 +22,8 @@ from weir.errors import InputError, PlanError, RunError, WeirError
 from weir.files import buckets, object_file
 from weir.files.aws_profile import profile_keys, profile_settings
 from weir.files.bucket_staging import BucketStaging
-from weir.files.buckets import Found, find_object, list_objects, read_range
-from weir.files.chunks import found_object
+from weir.files.buckets import ObjectVersion, find_object, list_objects, read_range
+from weir.files.chunks import object_version
 from weir.files.columnar import ParquetFile
 from weir.files.jsonl import JsonLines
 from weir.files.object_file import ObjectFile
@@ -45,9 +45,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The ranges that are asked for, as they are."""
     ranges: list[tuple[int, int]] = []
 
-    def noting(url: str, found: Found, start: int, end: int) -> bytes:
+    def noting(url: str, version: ObjectVersion, start: int, end: int) -> bytes:
         ranges.append((start, end))
-        return read_range(url, found, start, end)
+        return read_range(url, version, start, end)
 
     monkeypatch.setattr(object_file, "read_range", noting)
     return ranges
@@ -163,7 +163,7 @@ def test_a_text_is_read_in_pieces_ahead(
     line = '{"vs": 1, "k": "%s", "v": 1}\n' % ("x" * 999)
     text = line * 9_000
     url = bucket.put("a.jsonl", text)
-    data = JsonLines(url, COLUMNS, found=found_object(url))
+    data = JsonLines(url, COLUMNS, version=object_version(url))
     assert sum(len(chunk.offsets) for chunk in data.chunks()) == 9_000
     piece = object_file.PIECE_BYTES
     assert sorted(asked) == [(0, piece), (piece, 2 * piece), (2 * piece, len(text))]
@@ -189,7 +189,7 @@ def test_only_needed_columns_and_row_groups_are_read(
     url = bucket.put("wide.parquet", body)
     columns = [("vs", pa.int64()), *((f"c{i}", pa.int64()) for i in range(10))]
     here = ParquetFile(str(tmp_path / "wide.parquet"), columns, needed=("vs", "c7"))
-    there = ParquetFile(url, columns, needed=("vs", "c7"), found=found_object(url))
+    there = ParquetFile(url, columns, needed=("vs", "c7"), version=object_version(url))
 
     def table(file: ParquetFile, start: int) -> pa.Table:
         chunks = list(file.chunks(7_000, start))
@@ -210,7 +210,7 @@ def test_long_columns_are_read_once_each(
     wide_file(tmp_path / "wide.parquet", 300_000, 300_000)
     url = bucket.put("wide.parquet", (tmp_path / "wide.parquet").read_bytes())
     names = ["vs", "c1", "c2", "c8"]
-    file = ParquetFile(url, [(name, pa.int64()) for name in names], found=found_object(url))
+    file = ParquetFile(url, [(name, pa.int64()) for name in names], version=object_version(url))
     assert sum(chunk.rows.num_rows for chunk in file.chunks()) == 300_000
     assert len(asked) > 9
     assert sum(stop - start for start, stop in asked) < 4 * 300_000 * 8 * 1.1
@@ -220,7 +220,7 @@ def test_an_object_is_read_like_a_file(bucket: Bucket) -> None:
     body = bytes(np.random.default_rng(2).integers(0, 256, 10_000, dtype=np.uint8))
     url = bucket.put("x", body)
     random = np.random.default_rng(3)
-    with ObjectFile(url, found_object(url)) as file:
+    with ObjectFile(url, object_version(url)) as file:
         file.expect([(100, 3_000), (3_500, 3_600), (5_000, 10_000)], piece=700, ahead=2)
         for _ in range(100):
             at, count = int(random.integers(0, 10_500)), int(random.integers(0, 2_000))
@@ -259,7 +259,7 @@ def test_an_object_that_is_replaced_while_it_is_read(
     lines = "".join(f'{{"vs": {i}, "k": "x", "v": 1}}\n' for i in range(rows)) * 8
     body = lines.encode() if name == "a.jsonl" else (tmp_path / "a.parquet").read_bytes()
     url = bucket.put(name, body)
-    file = FORMATS[name](url, COLUMNS, found=found_object(url))
+    file = FORMATS[name](url, COLUMNS, version=object_version(url))
     chunks = file.chunks(100)
     next(chunks)
     changed = bytearray(body)
@@ -273,9 +273,9 @@ def test_an_object_that_is_replaced_while_it_is_read(
 def test_what_was_found_is_read_by_all(bucket: Bucket) -> None:
     """A store that takes no conditions is noticed by its answers."""
     url = bucket.put("x", "0123456789")
-    found = found_object(url)
-    assert read_range(url, found, 2, 5) == b"234"
-    for other in (Found(10, '"other"'), Found(11, found.tag)):
+    version = object_version(url)
+    assert read_range(url, version, 2, 5) == b"234"
+    for other in (ObjectVersion(10, '"other"'), ObjectVersion(11, version.tag)):
         with pytest.raises(InputError, match="replaced while it was read"):
             read_range(url, other, 2, 5)
 
@@ -284,7 +284,7 @@ def test_a_live_source_goes_on_in_the_same_object_only(bucket: Bucket) -> None:
     url = bucket.put("a.jsonl", ROWS)
 
     def reading(state: bytes | None, start: int) -> WholeReading:
-        return WholeReading(JsonLines(url, COLUMNS, found=found_object(url)), state, start)
+        return WholeReading(JsonLines(url, COLUMNS, version=object_version(url)), state, start)
 
     first = reading(None, 0).poll(40, None, 0.0)
     assert isinstance(first, Rows) and first.chunk.stop == 40
@@ -627,7 +627,7 @@ def test_what_may_pass_is_tried_again(scripted: Callable[[Answer], list[str]]) -
         request.end_headers()
 
     scripted(answer)
-    assert find_object("s3://data/x") == Found(10, '"1"')
+    assert find_object("s3://data/x") == ObjectVersion(10, '"1"')
     requests = scripted(refusing(503, "SlowDown"))
     said = failure(program("s3://data/a.jsonl", "out.csv"))
     assert said == "s3://data/a.jsonl: cannot be read: the store answers 503"
@@ -677,12 +677,12 @@ def test_answers_that_are_cut_or_of_another_version(
     scripted(answer)
     why = "cannot be read|was cut" if tag == '"1"' else "replaced while it was read"
     with pytest.raises(InputError, match=f"s3://data/x: .*({why})"):
-        read_range("s3://data/x", Found(10, '"1"'), 0, 10)
+        read_range("s3://data/x", ObjectVersion(10, '"1"'), 0, 10)
 
 
 def test_an_answer_that_is_cut(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     url = bucket.put("x", "0123456789")
-    found, get = found_object(url), obstore.get
+    version, get = object_version(url), obstore.get
 
     class Cut:
         def __init__(self, *given: object, **options: object) -> None:
@@ -694,7 +694,7 @@ def test_an_answer_that_is_cut(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(buckets.obstore, "get", Cut)
     with pytest.raises(InputError, match="the answer was cut: expected 3 bytes, got 2"):
-        read_range(url, found, 2, 5)
+        read_range(url, version, 2, 5)
 
 
 def test_listing_gives_what_is_there(bucket: Bucket) -> None:

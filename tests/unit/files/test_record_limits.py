@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -12,9 +13,9 @@ from weir.files.csv import CsvFile
 from weir.files.json_nesting import MAX_NESTING, has_too_deep, is_too_deep
 from weir.files.jsonl import JsonLines
 from weir.files.record_frames import Framer
+from weir.plan.fluent.sources import stream
 from weir.plan.operators.source import MAX_RECORD
 from weir.plan.sizes import size_text
-from weir.plan.sources import stream
 from weir.script.program import parse_program
 
 COLUMNS = (("vs", BIGINT), ("s", STRING))
@@ -137,7 +138,7 @@ def test_brackets_in_texts_are_no_levels():
     assert is_too_deep(b"[\n" * (MAX_NESTING + 1))
     lines = [b"[" * MAX_NESTING + b'"\n', b"[" * MAX_NESTING + b"\n"]
     ends = [len(lines[0]), len(lines[0]) + len(lines[1])]
-    assert not has_too_deep(b"".join(lines), pa.array(ends).to_numpy())
+    assert not has_too_deep(b"".join(lines), np.array(ends))
 
 
 # --- the option ----------------------------------------------------------------------------

@@ -123,6 +123,10 @@ WRONG: list[tuple[str, str, str]] = [
     ("if e.a in sums:\n    app.emit('x', a=e.a)", "the state `sums` is not asked for", "get(key)"),
     ("summs.add(e.a, 1)", "`summs` is not defined", "did you mean `sums`?"),
     ("box.n += 1", "`box.n` is changed, and lives outside", "app.state(…)"),
+    ("import json\njson.n = 1", "`json.n` is changed, and lives outside", "app.state(…)"),
+    ("from string import Formatter\nFormatter.n = 1", "`Formatter.n` is changed", "app.state(…)"),
+    ("import sys\nsys.modules['x'] = 1", "`sys.modules` is changed, and lives", "app.state(…)"),
+    ("import sys\nsys.path.append('x')", "`sys.path` is changed, and lives", "app.state(…)"),
     # the world outside, hidden code
     ("print(e.a)", "`print()` acts outside of the app", "app.emit(…)"),
     ("logging.info('x')", "`logging.info()` acts outside of the app", "app.emit(…)"),

@@ -31,9 +31,13 @@ class Noted:
         return 7
 
     def merge(
-        self, state: str, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
+        self,
+        state: str,
+        key: tuple[object, ...],
+        kind: MergeKind,
+        args: tuple[object, ...],
         function: Callable[..., object] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.notes.append((kind, state, key, args if function is None else function(7)))
 
     def emit(self, name: str, fields: Mapping[str, object]) -> None:
@@ -114,11 +118,25 @@ def test_parameters_act_as_their_values() -> None:
     x, s = app.param("x", 0.5), app.param("s", "ab")
     with running_with(Noted(x=0.25, s="xyz")):
         assert (x + 1, 1 - x, -x, x < 1, 2**x, abs(x), round(x), f"{x:.1f}", str(x)) == (
-            1.25, 0.75, -0.25, True, 2**0.25, 0.25, 0, "0.2", "0.25",
-        )  # fmt: skip
+            1.25,
+            0.75,
+            -0.25,
+            True,
+            2**0.25,
+            0.25,
+            0,
+            "0.2",
+            "0.25",
+        )
         assert (s.upper(), "y" in s, s[0], len(s), s + s, {s: 1}["xyz"], s.value) == (
-            "XYZ", True, "x", 3, "xyzxyz", 1, "xyz",
-        )  # fmt: skip
+            "XYZ",
+            True,
+            "x",
+            3,
+            "xyzxyz",
+            1,
+            "xyz",
+        )
         assert x == 0.25 and s != x and 1 // x == 4.0
 
 

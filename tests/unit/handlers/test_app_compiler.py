@@ -59,9 +59,13 @@ class Plain:
         self.emitted.setdefault(name, []).append(row)
 
     def merge(
-        self, state: str, key: tuple[object, ...], kind: str, args: tuple[Any, ...],
+        self,
+        state: str,
+        key: tuple[object, ...],
+        kind: str,
+        args: tuple[Any, ...],
         function: Callable[..., object] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         # What a function reads, it reads now: the windows of other states move on.
         captured = function
         if function is not None and self.app.states[state].last is None:
@@ -182,9 +186,10 @@ def spam_app() -> App:
     app = App("spam")
     friendship = app.events("friendship", "a BIGINT, b BIGINT, ts BIGINT", vs="ts")
     message = app.events(
-        "message", "id BIGINT, sender BIGINT, recipient BIGINT, ip BIGINT, content STRING, "
-        "ts BIGINT", vs="ts",
-    )  # fmt: skip
+        "message",
+        "id BIGINT, sender BIGINT, recipient BIGINT, ip BIGINT, content STRING, ts BIGINT",
+        vs="ts",
+    )
     friendships = app.state("friendships", default=False)
     friend_msgs = app.state("friend_msgs", default=0)
     nonfriend_msgs = app.state("nonfriend_msgs", default=0)
@@ -471,9 +476,15 @@ def test_values_of_all_kinds() -> None:
     def show(e):  # type: ignore[no-untyped-def]
         now = latest.get(e.j)
         app.emit(
-            "shown", pair=by_pair.get((e.j, e.s)), best=best.get(e.k), names=names.get(e.k),
-            v=now["v"], s=now["s"].upper(), high=high.get(e.s), drift=drift.get(e.k),
-        )  # fmt: skip
+            "shown",
+            pair=by_pair.get((e.j, e.s)),
+            best=best.get(e.k),
+            names=names.get(e.k),
+            v=now["v"],
+            s=now["s"].upper(),
+            high=high.get(e.s),
+            drift=drift.get(e.k),
+        )
 
     rows = [
         {**r, "s": "äßc"[r["j"] % 3] if r["v"] else None, "x": r["v"] / 10 + r["k"] * 1e9}
@@ -633,9 +644,11 @@ def test_events_of_any_stream() -> None:
             lists.setdefault(k, []).append(v)
     for cut, parallelism in FEW:
         made = weir.collect(
-            compile_app(app).emitted["seen"], inputs={"Clicks": rows, "plain": asks},
-            cut=cut, parallelism=parallelism,
-        ).to_pylist()  # fmt: skip
+            compile_app(app).emitted["seen"],
+            inputs={"Clicks": rows, "plain": asks},
+            cut=cut,
+            parallelism=parallelism,
+        ).to_pylist()
         assert sorted((r["vs"], r["k"], r["seen"]) for r in made) == sorted(wanted)
 
 

@@ -20,6 +20,8 @@ from weir.handlers.columns.column_values import (
     type_of,
     why_row_by_row,
 )
+from weir.handlers.columns.python_code import TreeFunction
+from weir.handlers.reading.comprehensions import EachElement
 from weir.handlers.trees.values import Const, Field, Instant, Op, Python, Tree
 from weir.kernels.expressions.evaluator import compile_expression
 from weir.plan.expressions import Call, Column, Expr, UserCall, walk
@@ -184,8 +186,10 @@ def test_several_values_of_one_function() -> None:
     assert calls == [1, 2]
     assert (first.type, second.type) == (BIGINT, BOOLEAN)
     assert first == Call(
-        "field", (Column("rows", type=expr.type), first.args[1]), type=BIGINT  # type: ignore[attr-defined]
-    )  # fmt: skip
+        "field",
+        (Column("rows", type=expr.type), first.args[1]),
+        type=BIGINT,  # type: ignore[attr-defined]
+    )
 
 
 def made(expr: Expr) -> ScalarFunction:
@@ -253,3 +257,19 @@ def test_conditions_are_truths() -> None:
     assert why_row_by_row(tree, SCOPE) != ""
     assert why_row_by_row(tree, SCOPE, condition=True) == ""
     assert run(truth_of(tree, SCOPE), a=[0, 1, 0], s=["", "", "x"]) == [False, True, True]
+
+
+# --- lines ---------------------------------------------------------------------------------
+
+
+def test_equal_functions_keep_their_own_lines() -> None:
+    for line in (3, 7):
+        value = Op("floordiv", (Const(10), Field("a")), line=line)
+        each = EachElement("judge", "app.py", "list", (Field("x"), Field("a")), (), (value,))
+        called = Python(each, (Field("xs"), Field("a")), line=1)
+        function = TreeFunction("judge", "app.py", (Field("a"),), (value,))
+        caller = TreeFunction("judge", "app.py", (Field("xs"), Field("a")), (called,))
+        for failing, args in ((function, (0,)), (caller, ([1], 0))):
+            with pytest.raises(ZeroDivisionError) as caught:
+                failing(*args)
+            assert caught.traceback[-1].lineno + 1 == line

@@ -40,9 +40,17 @@ def add(
 ) -> MergeAccess:  # fmt: skip
     over = None if block is None else Field("list")
     return MergeAccess(
-        order=order, handler=handler, line=10 + order, state=state, key=key, kind="add",
-        args=(x,), guard=guard, block=block, over=over,
-    )  # fmt: skip
+        order=order,
+        handler=handler,
+        line=10 + order,
+        state=state,
+        key=key,
+        kind="add",
+        args=(x,),
+        guard=guard,
+        block=block,
+        over=over,
+    )
 
 
 class Sound:

@@ -59,9 +59,17 @@ def test_a_loop_stands_between_the_statements_around_it(serial: bool) -> None:
         one.emit("out", id=e.id, what="last", x=0)
 
     assert seen(one) == [
-        (1, "first", 0), (1, "z", 7), (1, "a", 7), (1, "z", 8), (1, "a", 8), (1, "last", 0),
-        (0, "first", 0), (0, "z", 9), (0, "a", 9), (0, "last", 0),
-    ]  # fmt: skip
+        (1, "first", 0),
+        (1, "z", 7),
+        (1, "a", 7),
+        (1, "z", 8),
+        (1, "a", 8),
+        (1, "last", 0),
+        (0, "first", 0),
+        (0, "z", 9),
+        (0, "a", 9),
+        (0, "last", 0),
+    ]
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["compiled first", "serial first"])
@@ -81,8 +89,12 @@ def test_handlers_emit_one_after_the_other(first: bool, second: bool) -> None:
         one.emit("out", id=e.id, what="behind", x=0)
 
     assert seen(one) == [
-        (1, "loop", 7), (1, "loop", 8), (1, "behind", 0), (0, "loop", 9), (0, "behind", 0),
-    ]  # fmt: skip
+        (1, "loop", 7),
+        (1, "loop", 8),
+        (1, "behind", 0),
+        (0, "loop", 9),
+        (0, "behind", 0),
+    ]
 
 
 def test_what_a_parameter_leaves_out_changes_no_order() -> None:
@@ -100,8 +112,12 @@ def test_what_a_parameter_leaves_out_changes_no_order() -> None:
         one.emit("out", id=e.id, what="last", x=0)
 
     assert seen(one) == [
-        (1, "loop", 7), (1, "loop", 8), (1, "last", 0), (0, "loop", 9), (0, "last", 0),
-    ]  # fmt: skip
+        (1, "loop", 7),
+        (1, "loop", 8),
+        (1, "last", 0),
+        (0, "loop", 9),
+        (0, "last", 0),
+    ]
 
 
 def test_what_is_in_order_by_itself_stays_as_it_is() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
+from enum import Flag
 from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NoReturn
@@ -102,8 +104,13 @@ def test_answers_are_told_apart_by_their_keys() -> None:
         app.emit("out", mine=n.get(e.k), other=n.get(e.j))
 
     assert [(row["mine"], row["other"]) for row in emitted(app)] == [
-        (1, 0), (1, 0), (1, 1), (2, 1), (2, 1), (3, 2),
-    ]  # fmt: skip
+        (1, 0),
+        (1, 0),
+        (1, 1),
+        (2, 1),
+        (2, 1),
+        (3, 2),
+    ]
 
 
 def test_what_a_handler_does_to_a_list_of_the_event_no_other_sees() -> None:
@@ -140,6 +147,46 @@ def test_what_changes_outside_of_handlers_ends_the_run() -> None:
         emitted(app)
 
 
+def test_what_members_of_enums_and_metaclasses_remember_is_compared() -> None:
+    class Counting(type):
+        n = 0
+
+    class Counted(metaclass=Counting):
+        pass
+
+    class Level(Flag):
+        LOW = 1
+        HIGH = 2
+
+    kept = KeptObjects(lambda: (Counted, Level))
+    assert ~Level.LOW is Level.HIGH and Level(3) is not None  # which enums keep
+    kept.check()
+    Counting.n += 1
+    with pytest.raises(RunError, match=r"attribute `n` of the class `.*Counting`"):
+        kept.check()
+    kept = KeptObjects(lambda: Level.LOW)
+    Level.LOW.seen = 1  # type: ignore[attr-defined]
+    with pytest.raises(RunError, match=r"the attributes of a `.*Level`"):
+        kept.check()
+
+
+def test_new_attributes_of_classes_and_functions_are_found() -> None:
+    class Counted:
+        pass
+
+    def count() -> None:
+        pass
+
+    kept = KeptObjects(lambda: (Counted, count))
+    Counted.seen = 1  # type: ignore[attr-defined]
+    with pytest.raises(RunError, match=r"what attributes the class `.*Counted` has"):
+        kept.check()
+    kept = KeptObjects(lambda: (Counted, count))
+    count.seen = 1  # type: ignore[attr-defined]
+    with pytest.raises(RunError, match=r"what attributes `.*count` has"):
+        kept.check()
+
+
 def test_what_a_cached_property_keeps_is_compared() -> None:
     class Basket:
         @cached_property
@@ -172,3 +219,44 @@ def test_what_cannot_be_pickled_is_compared_by_its_attributes() -> None:
     locked.n += 1
     with pytest.raises(RunError, match="changed the variable `locked`"):
         kept.check()
+
+
+@pytest.mark.parametrize("cut", [None, 1, 2])
+def test_a_handler_that_has_done_nothing_does_not_run_again(cut: int | None) -> None:
+    app, e_type = small_app()
+    n = app.state("n", default=0, key="BIGINT")
+    total = app.state("total", default=0, key="BIGINT")
+    app.emits("out", "v BIGINT")
+
+    @app.on(e_type)
+    def add(e: Any) -> None:
+        n.add(abs(e.k), 1)
+
+    @app.on(e_type)
+    def judge(e: Any) -> None:
+        keys = [e.j, e.k]
+        keys.sort()
+        if e.ts == 1:
+            return  # quietly
+        if e.ts == 2:
+            app.emit("out", v=-1)
+            return
+        if e.ts == 3:
+            total.add(e.k, 7)
+            return
+        app.emit("out", v=n.get(keys[0]))
+
+    runs: list[int] = []
+
+    def look(frame: Any, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is judge.__code__:
+            runs.append(frame.f_locals["e"].ts)
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        rows = emitted(app, cut)
+    finally:
+        sys.setprofile(before)
+    assert [row["v"] for row in rows] == [1, -1, 2, 3]
+    assert sorted(runs) == [0, 0, 1, 2, 2, 3, 3, 4, 4, 5, 5]

@@ -56,18 +56,28 @@ def test_merges(source: str, cell: object, kind: str, args: list[str]) -> None:
     assert found == kind
     assert given == tuple(map(tree_of, args))
     assert (function is not None) == (kind == "call")
-    assert function is None or function.step == ("add_float" if args and "old + " in source
-                                                 and cell == DOUBLE else "")  # fmt: skip
+    assert function is None or function.step == (
+        "add_float" if args and "old + " in source and cell == DOUBLE else ""
+    )
 
 
 INTS = [0, 1, -1, 5, 2**53 + 1, -(2**62)]
 FLOATS = [0.0, -0.0, 1.5, math.nan, math.inf, -1.0]
 
 
-@pytest.mark.parametrize("source", ["max(old, a)", "max(a, old)", "min(old, a)",
-                                    "a if a > old else old", "old if a > old else a",
-                                    "old if a < old else a", "a if old < a else old",
-                                    "old if old <= a else a"])  # fmt: skip
+@pytest.mark.parametrize(
+    "source",
+    [
+        "max(old, a)",
+        "max(a, old)",
+        "min(old, a)",
+        "a if a > old else old",
+        "old if a > old else a",
+        "old if a < old else a",
+        "a if old < a else old",
+        "old if old <= a else a",
+    ],
+)
 def test_what_counts_as_max_or_min_is(source: str) -> None:
     kind, _, _ = recognised(tree_of(source), BIGINT, SCOPE)
     for old, a in itertools.product(INTS, INTS):

@@ -23,6 +23,7 @@ from weir.errors import InputError, PlanError
 from weir.files.chunks import Chunk, SourcePartition
 from weir.files.object_store import ObjectStore
 from weir.ingress.connectors.connector import Connector, Endless
+from weir.ingress.connectors.folder import FolderReading
 from weir.ingress.connectors.registry import (
     has_end,
     has_log,
@@ -39,7 +40,7 @@ from weir.ingress.source_integrity import FileMark, check_not_shorter, marked_ch
 from weir.ingress.source_machine import SourceMachine, log_record
 from weir.ingress.source_signals import Accept, Finished, IngressRecord, Offer, Quiet, Rows
 from weir.plan.operators import Source
-from weir.reliable.keys import ingress_key, number_of
+from weir.reliable.object_names import ingress_key, number_of
 from weir.reliable.store import Store
 from weir.script.program import parse_program
 
@@ -282,6 +283,53 @@ def test_a_file_that_a_listing_missed_is_read_before_the_folder_ends(
     assert not missed
 
 
+def _offered(folder: FolderReading, now: float = 0.0) -> str:
+    """The file that is offered, and accepted and read to its end; empty: none is."""
+    offer = folder.poll(100, None, now)
+    if not isinstance(offer, Offer):
+        return ""
+    folder.accept(Accept(offer.record, own=True, stop=None))
+    assert isinstance(folder.poll(100, None, now), Rows)
+    return offer.record.file
+
+
+def test_a_large_folder_is_not_listed_for_each_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, list_names, listings = tmp_path / "in", os.listdir, 0
+    folder.mkdir()
+    names = [f"{i:03}.jsonl" for i in range(300)]
+    for i, name in enumerate(names):
+        (folder / name).write_bytes(lines(i, i + 1))
+
+    def counted(path: str) -> list[str]:
+        nonlocal listings
+        listings += 1
+        return list_names(path)
+
+    monkeypatch.setattr(os, "listdir", counted)
+    (partition,) = open_any(source("in/"), tmp_path)
+    reading = open_reading(partition, None, 0)
+    assert isinstance(reading, FolderReading)
+    assert [_offered(reading) for _ in names] == names
+    assert (_offered(reading), listings) == ("", 2)
+
+
+def test_a_listing_serves_for_a_while_and_for_what_is_there(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i, name in enumerate("bcde"):
+        (folder / f"{name}.jsonl").write_bytes(lines(i, i + 1))
+    (partition,) = open_any(source("in/"), tmp_path)
+    reading = open_reading(partition, None, 0)
+    assert isinstance(reading, FolderReading)
+    assert _offered(reading) == "b.jsonl"
+    (folder / "a.jsonl").write_bytes(lines(9, 10))
+    (folder / "c.jsonl").unlink()
+    assert _offered(reading, 0.5) == "d.jsonl"
+    assert [_offered(reading, 1.1) for _ in range(3)] == ["a.jsonl", "e.jsonl", ""]
+
+
 def test_an_idle_file_needs_no_claim_before_the_last(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(lines(0, 3))
@@ -349,7 +397,7 @@ def test_generated_rows_are_a_function_of_their_number(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_rate_is_refused(path: str) -> None:
-    with pytest.raises(PlanError, match="is no rate") as caught:
+    with pytest.raises(PlanError, match="invalid rate") as caught:
         open_any(source(path))
     assert "rate://1000?rows=50000" in (caught.value.hint or "")
 
@@ -372,13 +420,13 @@ def test_a_wrong_rate_is_refused(path: str) -> None:
     ],
 )
 def test_an_option_that_a_rate_does_not_know_is_refused(option: str) -> None:
-    with pytest.raises(PlanError, match=f": {option.ljust(5, '=')} is no option") as caught:
+    with pytest.raises(PlanError, match=f": invalid option {option.ljust(5, '=')}") as caught:
         open_any(source(f"rate://5?{option}"))
     assert "rows from 0" in (caught.value.hint or "")
 
 
 def test_an_option_of_a_rate_is_there_once() -> None:
-    with pytest.raises(PlanError, match="rows=6 is no option"):
+    with pytest.raises(PlanError, match="invalid option rows=6"):
         open_any(source("rate://5?rows=5&rows=6"))
 
 
@@ -437,7 +485,7 @@ def test_the_largest_rates_make_rows() -> None:
     ],
 )
 def test_a_wrong_address_of_a_socket_is_refused(path: str) -> None:
-    with pytest.raises(PlanError, match="is no address of a socket") as caught:
+    with pytest.raises(PlanError, match="invalid address of a socket") as caught:
         open_any(source(path))
     assert "tcp://localhost:9000" in (caught.value.hint or "")
 
@@ -455,7 +503,7 @@ def test_a_wrong_address_of_a_socket_is_refused(path: str) -> None:
     ],
 )
 def test_an_option_that_a_socket_does_not_know_is_refused(options: str, wrong: str) -> None:
-    with pytest.raises(PlanError, match=f": {wrong} is no option") as caught:
+    with pytest.raises(PlanError, match=f": invalid option {wrong}") as caught:
         open_any(source(f"tcp://h:1?{options}"))
     assert "acks=yes" in (caught.value.hint or "")
 
@@ -876,6 +924,29 @@ def test_a_socket_says_why_there_is_no_connection_until_there_is_one() -> None:
     assert reading.poll(9, None, 0.0) == Quiet(0, 0.0)
 
 
+def test_a_row_that_comes_piece_by_piece_breaks_the_silence() -> None:
+    of = source("tcp://a:7")
+    reading = open_reading(open_socket(of, lambda *_: Told(b'{"k":')), None, 0)
+    assert reading.poll(9, None, 0.0) == Quiet(0, 0.0, heard=True)
+
+
+def test_a_long_way_to_the_other_side_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round trip of half a second, and looks at a silent connection that are shorter."""
+    make = socket.create_connection
+
+    def far(address: tuple[str, int], timeout: float) -> socket.socket:
+        if timeout < 0.5:
+            raise TimeoutError("timed out")
+        return make(address, timeout)
+
+    monkeypatch.setattr(socket, "create_connection", far)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        conn = connect("127.0.0.1", server.getsockname()[1])
+        assert isinstance(conn, socket.socket)
+        with conn:
+            assert conn.gettimeout() == RECONNECT
+
+
 def test_a_socket_that_is_connected_to_itself_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The system may choose the very port that is called, if nobody listens there."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -931,7 +1002,7 @@ def test_who_drives_a_source_hears_what_it_waits_for(tmp_path: Path) -> None:
     (partition,) = open_any(of, tmp_path)
     path, told = Path(partition.name), []
 
-    def hear(why: str) -> None:
+    def hear(why: str | None) -> None:
         told.append(why)
         if not path.exists():
             path.write_bytes(lines(0, 3))
@@ -940,7 +1011,7 @@ def test_who_drives_a_source_hears_what_it_waits_for(tmp_path: Path) -> None:
     store = ObjectStore(str(tmp_path / "store"))
     chunks = followed(of, partition, store, waits=hear)
     assert values(islice(chunks, 1)) == [0, 1, 4]
-    assert (told[0], told[-1]) == (f"'{path}' is not there yet", "")
+    assert (told[0], told[-1]) == (f"'{path}' is not there yet", None)
     assert values(chunks) == []
 
 
@@ -956,7 +1027,7 @@ def test_a_file_that_is_not_there_yet_claims_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.csv", "a.PARQUET", "in/a.arrow"])
 def test_a_growing_file_of_another_format_is_refused(name: str) -> None:
-    with pytest.raises(PlanError, match=f"'tail://{name}' is no file of JSON lines"):
+    with pytest.raises(PlanError, match=f"'tail://{name}' is not a file of JSON lines"):
         open_any(source(f"tail://{name}"))
     assert open_any(source("tail://a.csv.log"))
 
@@ -1015,7 +1086,7 @@ def test_what_is_no_file_in_a_folder_is_named(tmp_path: Path, kind: str) -> None
         (folder / "f.jsonl").mkdir()
     else:
         Path(os.fsdecode(os.fsencode(folder) + b"/f\xff.jsonl")).touch()
-    with pytest.raises(InputError, match=r"it is no file|not a file|its name is not UTF-8"):
+    with pytest.raises(InputError, match=r"not a file|its name is not UTF-8"):
         next(follow(source("in/"), tmp_path))
 
 
@@ -1036,5 +1107,5 @@ def test_what_is_no_file_is_not_followed(
         with socket.socket(socket.AF_UNIX) as bound:
             bound.bind(path.name)
     (partition,) = open_any(source("tail://a.jsonl"), tmp_path)
-    with pytest.raises(InputError, match=r"a\.jsonl: it is no file"):
+    with pytest.raises(InputError, match=r"a\.jsonl: not a file"):
         open_reading(partition, None, 0).poll(9, None, 0.0)

@@ -195,7 +195,7 @@ def test_late_and_bad_rows_have_their_places():
     assert (late["now"], late["file"]) == ([9, 9], ["a.jsonl"] * 2)
     bad = dict(zip(bad_schema(source).names, (c.to_pylist() for c in out.bad.columns), strict=True))
     assert (bad["offset"], bad["line"], bad["column"]) == ([2], [3], ["until"])
-    assert "not behind" in bad["reason"][0]
+    assert "not after" in bad["reason"][0]
     assert "'v': 3" in bad["row"][0]
 
 

@@ -21,7 +21,7 @@ from weir.job.history import (
 from weir.job.plan_drawing import DrawnOutput, DrawnPlan, DrawnStage, DrawnVertex
 from weir.job.status import JobStatus, VertexStatus
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import HISTORY
+from weir.reliable.object_names import HISTORY
 
 
 def stage(number: int, source: str = "") -> DrawnStage:
@@ -109,8 +109,12 @@ def test_a_source_without_a_report_counts_nothing() -> None:
     """Neither a loss nor a driver that goes on makes a source's past a burst of new rows."""
     keeper = HistoryKeeper(PLAN)
     for time, events, epoch in (
-        (1000.0, None, 1), (1001.0, 40, 1), (1002.0, None, 1), (1003.0, 30, 1), (1004.0, 45, 1),
-    ):  # fmt: skip
+        (1000.0, None, 1),
+        (1001.0, 40, 1),
+        (1002.0, None, 1),
+        (1003.0, 30, 1),
+        (1004.0, 45, 1),
+    ):
         keeper.take(unless_told(status(time, events or 0), events, epoch))
     assert [s.events for s in keeper.history.samples] == [0.0, 40.0, 0.0, 0.0, 15.0]
     again = HistoryKeeper(PLAN)

@@ -23,7 +23,7 @@ from weir.job.store_listing import kept_objects
 from weir.local.file_run import run_files
 from weir.reliable.codec import encode_record
 from weir.reliable.digest import digest
-from weir.reliable.keys import commit_key, ingress_key, part_key, record_key
+from weir.reliable.object_names import commit_key, ingress_key, part_key, record_key
 from weir.script.program import parse_program
 
 
@@ -191,15 +191,22 @@ def test_who_follows_a_job_that_nobody_runs_is_told_once(
     done = CliRunner().invoke(app, ["read", job.store.location, "B", "--follow"])
     assert done.exit_code == 0 and now[0] > 40.0
     told, _ = done.stderr.splitlines()
-    assert "nobody seems to run the job: the last word is of 1970-01-01 00:00:05" in told
+    assert "nobody seems to run the job: its last report is of 1970-01-01 00:00:05" in told
 
 
 def test_a_place_without_a_job_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "p.weir").write_text(PROGRAM, "utf-8")
     place = str(tmp_path)
     resumed = ("run", f"{place}/p.weir", "--runner", "live", "--resume", "--store", place)
-    for command in (("status", place), ("story", place), ("store", place), ("read", place),
-                    ("store", place, "--verify"), ("read", place, "B"), resumed):  # fmt: skip
+    for command in (
+        ("status", place),
+        ("story", place),
+        ("store", place),
+        ("read", place),
+        ("store", place, "--verify"),
+        ("read", place, "B"),
+        resumed,
+    ):
         done = CliRunner().invoke(app, command)
         assert (done.exit_code, done.stdout) == (2, "")
         assert done.stderr == f"weir: error: there is no live job in '{place}'\n"

@@ -21,7 +21,7 @@ from weir.job.poison import (
     suspect,
     verdict,
 )
-from weir.reliable.keys import record_key
+from weir.reliable.object_names import record_key
 
 
 def row(number: int, input: int = 0, pieces: int = 1, sample: str = "") -> Step:
@@ -163,7 +163,7 @@ def test_the_message_names_vertex_row_cause_and_what_to_do() -> None:
     text = sentence(found, {"1.0": "Project f(v)"})
     assert text == (
         "vertex 1.0, Project f(v), killed its host 2 times at row 6 of input 0 ('a', 17): "
-        "exit code 3; everything is kept, so mend the function (--resume --accept-code-changes) or "
+        "exit code 3; everything is kept, so fix the function (--resume --accept-code-changes) or "
         "the row (--resume) and run again"
     )
 

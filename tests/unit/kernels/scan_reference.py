@@ -1,6 +1,6 @@
 """A state scan as a plain loop: all requests in one sorted list, all merges of a cell kept.
 
-Every read folds anew what its cell has seen. Slow, and written apart from the kernels.
+Every read folds again what its cell has seen. Slow, and written apart from the kernels.
 """
 
 from __future__ import annotations
@@ -67,10 +67,13 @@ class ReferenceScan:
                 for i, r in enumerate(reads) if port == 0 else ():
                     at = (row.vs, row.event, r.block, row.element, r.order)
                     requests.append(
-                        (at, lambda i=i, n=number, r=r, row=row, k=key: answers[i].__setitem__(
-                            n, self.value(r.state, k, row.vs)
-                        ))
-                    )  # fmt: skip
+                        (
+                            at,
+                            lambda i=i, n=number, r=r, row=row, k=key: answers[i].__setitem__(
+                                n, self.value(r.state, k, row.vs)
+                            ),
+                        )
+                    )
         for _, request in sorted(requests, key=lambda r: r[0]):
             request()
         return answers

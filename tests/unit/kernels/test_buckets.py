@@ -6,12 +6,14 @@ import random
 
 import numpy as np
 import pytest
+from numba import njit
 
 from weir.events.batch import START
+from weir.kernels.structures import buckets_loops
 from weir.kernels.structures.buckets import Buckets
-from weir.kernels.structures.buckets_loops import live
 
 GROUPS = 20
+live = njit(buckets_loops.live.py_func)
 
 
 def _one(number: int) -> np.ndarray:  # type: ignore[type-arg]

@@ -201,9 +201,13 @@ def h(e):
         if saved is not None:
             when, payload = np.array([saved]), schema(self.node.inputs[1]).columns
             given = {"merge": "max", "number": 0}
-            slices.append(Batch(when, when + 1, tuple(
-                pa.array([given.get(name, 7)], dtype) for name, dtype in payload
-            )))  # fmt: skip
+            slices.append(
+                Batch(
+                    when,
+                    when + 1,
+                    tuple(pa.array([given.get(name, 7)], dtype) for name, dtype in payload),
+                )
+            )
         self.kernel.step(slices, at + 1)
         return self.kernel.state_rows
 

@@ -31,9 +31,13 @@ class Scene:
         entries = [self.free.pop() for _ in keys]
         count = len(keys)
         self.forest.add(
-            np.array(entries, dtype=np.int64), np.full(count, pane), np.full(count, group),
-            np.array(keys, dtype=np.int64), CAPACITY, PLAIN,
-        )  # fmt: skip
+            np.array(entries, dtype=np.int64),
+            np.full(count, pane),
+            np.full(count, group),
+            np.array(keys, dtype=np.int64),
+            CAPACITY,
+            PLAIN,
+        )
         self.inside[group].setdefault(pane, []).extend(keys)
 
     def replay(self, *steps: tuple[int, int, int]) -> list[list[int]]:

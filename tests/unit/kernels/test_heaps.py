@@ -6,18 +6,14 @@ import random
 
 import numpy as np
 import pytest
+from numba import njit
 
-from weir.kernels.structures.heaps_loops import (
-    AFTER,
-    BEFORE,
-    FIRST,
-    LAST,
-    chain,
-    insert,
-    pop,
-    slots_of,
+from weir.kernels.structures import heaps_loops
+from weir.kernels.structures.heaps_loops import AFTER, BEFORE, FIRST, LAST, slots_of
+
+chain, insert, pop = (
+    njit(loop.py_func) for loop in (heaps_loops.chain, heaps_loops.insert, heaps_loops.pop)
 )
-
 GROUPS, SLOTS = 4, 300
 
 

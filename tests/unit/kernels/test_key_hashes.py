@@ -47,9 +47,11 @@ def siphash(message: bytes, key: bytes, rounds: int, end: int) -> bytes:
     mask = 2**64 - 1
     k = [int.from_bytes(key[i : i + 8], "little") for i in (0, 8)]
     v = [
-        k[0] ^ 0x736F6D6570736575, k[1] ^ 0x646F72616E646F6D ^ 0xEE,
-        k[0] ^ 0x6C7967656E657261, k[1] ^ 0x7465646279746573,
-    ]  # fmt: skip
+        k[0] ^ 0x736F6D6570736575,
+        k[1] ^ 0x646F72616E646F6D ^ 0xEE,
+        k[0] ^ 0x6C7967656E657261,
+        k[1] ^ 0x7465646279746573,
+    ]
 
     def rotated(i: int, bits: int) -> None:
         v[i] = (v[i] << bits | v[i] >> (64 - bits)) & mask
@@ -211,8 +213,9 @@ def test_the_border_between_columns_counts(left: tuple, right: tuple) -> None:  
 @pytest.mark.parametrize("count", [56, 57, 113])
 def test_every_null_counts_however_many_columns_there_are(count: int) -> None:
     secret = os.urandom(16)
-    columns = [pa.array([0, *(None if row == i else 0 for row in range(count))], INT)
-               for i in range(count)]  # fmt: skip
+    columns = [
+        pa.array([0, *(None if row == i else 0 for row in range(count))], INT) for i in range(count)
+    ]
     assert len(set(_pairs(columns, secret))) == count + 1
     plain = [pa.array([0], INT)] * count
     assert _pairs(plain, secret) == _pairs(columns, secret)[:1]

@@ -19,8 +19,8 @@ from weir.events.batch import Batch
 from weir.events.types import BIGINT, DOUBLE, INT, STRING
 from weir.kernels.expressions.evaluator import compile_expression
 from weir.plan.binding.binder import bind, schema_scope
+from weir.plan.fluent.terms import Term, call, col
 from weir.plan.schema import Schema
-from weir.plan.terms import Term, call, col
 
 x, y = col("x"), col("y")
 RECORD = pa.struct([("a", STRING), ("b", pa.list_(BIGINT))])
@@ -163,6 +163,34 @@ def test_joins(how: dict[str, int]) -> None:
     assert rows_of(anti, "n", **how) == [[3], [4], [6]]
     theta = "SELECT n, m FROM A INNER JOIN B ON A.n = B.m AND A.x > B.y"
     assert rows_of(theta, "n", "m", **how) == [[2, 2]]
+
+
+@pytest.mark.parametrize("how", HOW, ids=json.dumps)
+@pytest.mark.parametrize("dtype", ["LIST(DECIMAL(5, 2))", "STRUCT(a LIST(DECIMAL(5, 2)))"])
+def test_rows_without_a_match_have_no_list(dtype: str, how: dict[str, int]) -> None:
+    text = f"""
+        STREAM A (vs BIGINT, k BIGINT) FROM 'a.jsonl';
+        STREAM B (vs BIGINT, k BIGINT, x {dtype}) FROM 'b.jsonl';
+        Out = SELECT A.k AS k, B.x AS x FROM A LEFT OUTER JOIN B ON A.k = B.k;
+    """
+    found = testing.run(text, {"A": [{"vs": 1, "k": 1}], "B": []}, **how).rows
+    assert found == [{"vs": 1, "ve": 2, "k": 1, "x": None}]
+
+
+@pytest.mark.parametrize("how", HOW, ids=json.dumps)
+def test_lists_of_nulls_alone(how: dict[str, int]) -> None:
+    text = """
+        STREAM A (vs BIGINT, ve BIGINT, k BIGINT) FROM 'a.jsonl';
+        N = SELECT k, [NULL] AS x, vs AS s FROM A;
+        Out = SELECT N.x AS x, M.s AS s FROM N INNER JOIN N AS M ON N.k = M.k;
+    """
+    inputs = {"A": [{"vs": i, "ve": i + 2, "k": 1} for i in range(4)]}
+    found = testing.run(text, inputs, **how).rows
+    assert sorted((row["vs"], row["s"]) for row in found) == [
+        (0, 0),
+        *((i, s) for i in (1, 2, 3) for s in (i - 1, i, i)),
+    ]
+    assert all(row["x"] == [None] for row in found)
 
 
 @pytest.mark.parametrize("how", HOW, ids=json.dumps)

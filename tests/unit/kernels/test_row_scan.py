@@ -118,10 +118,17 @@ def scan(
 ) -> RowScan:  # fmt: skip
     """A scan of one state and one port that gives out a value for each row."""
     return RowScan(
-        (_source(0, dtype),), (("k",) if keyed else (),), (cell,),
+        (_source(0, dtype),),
+        (("k",) if keyed else (),),
+        (cell,),
         _row_code([code], checked=checked, keyed=keyed),
-        (("k", "v"),), ((0,),), ((),), (RowEffect("e", effect),), 1, passes=True,
-    )  # fmt: skip
+        (("k", "v"),),
+        ((0,),),
+        ((),),
+        (RowEffect("e", effect),),
+        1,
+        passes=True,
+    )
 
 
 def effects(node: RowScan, *rows: Any, dtype: pa.DataType = BIGINT, cut: bool = False) -> list[Any]:
@@ -161,10 +168,17 @@ def _two_ports(**options: Any) -> RowScan:
     seen = Cell("seen", (STRING,), pa.bool_(), False)
     given = (RowEffect("first", BIGINT), RowEffect("more", EMITTED, is_list=True))
     return RowScan(
-        (_source(0), _source(1)), (("k",),) * 2, (seen,),
+        (_source(0), _source(1)),
+        (("k",),) * 2,
+        (seen,),
         _row_code([_first_of_key], [_first_of_key]),
-        (("k", "v"),) * 2, ((3,), (2,)), ((), ()), given, 1, **options,
-    )  # fmt: skip
+        (("k", "v"),) * 2,
+        ((3,), (2,)),
+        ((), ()),
+        given,
+        1,
+        **options,
+    )
 
 
 MINE = ((1, 5, "a", 1), (1, 6, "a", 2), (2, 7, None, 3), (2, 8, None, 4), (2, 9, "b", 5))
@@ -196,9 +210,16 @@ def test_an_effect_has_all_that_a_row_gives_out_in_order() -> None:
             give(0, n, str(key))
 
     node = RowScan(
-        (_source(0),), ((),), (), _row_code([code], keyed=False), (("k", "v"),), ((0,),), ((),),
-        (RowEffect("e", EMITTED, is_list=True),), 1,
-    )  # fmt: skip
+        (_source(0),),
+        ((),),
+        (),
+        _row_code([code], keyed=False),
+        (("k", "v"),),
+        ((0,),),
+        ((),),
+        (RowEffect("e", EMITTED, is_list=True),),
+        1,
+    )
     rows = _rows((1, 0, "a", 2), (1, 1, "b", 0), (2, 2, "c", 1))
     out, _ = make_kernel(node).step([rows], OPEN)
     wanted = [[{"v": 0, "w": "a"}, {"v": 1, "w": "a"}], [], [{"v": 0, "w": "c"}]]
@@ -226,10 +247,17 @@ def test_rows_of_ports_without_code_merge_between() -> None:
         StateMerge(0, "call", ("v",), 2, 2, function=function),
     )
     node = RowScan(
-        (_source(0), _source(1)), (("k",),) * 2, (Cell("s", (STRING,), BIGINT, 0),),
-        _row_code([counting("add")]), (("k", "v"),), ((0,),), ((), merges),
-        (RowEffect("e", BIGINT),), 1, passes=True,
-    )  # fmt: skip
+        (_source(0), _source(1)),
+        (("k",),) * 2,
+        (Cell("s", (STRING,), BIGINT, 0),),
+        _row_code([counting("add")]),
+        (("k", "v"),),
+        ((0,),),
+        ((), merges),
+        (RowEffect("e", BIGINT),),
+        1,
+        passes=True,
+    )
     others = _rows((1, 0, "a", 10), (2, 2, "b", 1))
     mine = _rows((1, 1, "a", 1), (1, 1, "b", 1), (3, 3, "a", 1), (3, 4, "b", 1))
     # a: 10, then 2 * 10 + 10; b: 1 of its own, + 1, then 2 * 2 + 1

@@ -160,7 +160,7 @@ def test_parts_of_arrow() -> None:
     assert bitmap(np.array([True, True])) is None
     assert raw_values(pa.array([9, 7, 8]).slice(1)).tolist() == [7, 8]
     assert raw_values(pa.array([True, None, False])).tolist() == [1, 0, 0]
-    buffer = np.frombuffer(b"hello", dtype=np.uint8)
+    buffer = np.frombuffer(bytearray(b"hello"), dtype=np.uint8)
     pieces = gather_bytes(buffer, np.array([3, 0]), np.array([0, 2, 3]))
     assert pieces.tobytes() == b"loh"
 

@@ -52,9 +52,14 @@ def _evidence(
 
     emits = [emit] * len(workload.program.outputs)
     run = LocalRun(
-        workload.program, workload.partitions, emits,
-        cut=7, parallelism=2, check=True, keep=True,
-    )  # fmt: skip
+        workload.program,
+        workload.partitions,
+        emits,
+        cut=7,
+        parallelism=2,
+        check=True,
+        keep=True,
+    )
     number, more = 0, True
     while more:
         more = run.step()

@@ -114,7 +114,8 @@ def test_a_nan_is_the_largest_of_top_k_and_never_wins_max() -> None:
     def tell(e: Any) -> None:
         app.emit("out", largest=largest.get(0), best=best.get(0))
 
-    rows = run(app, {"event": [{"x": x, "at": n} for n, x in enumerate((1.0, NAN, 2.0))]},
-               stream="out").rows  # fmt: skip
+    rows = run(
+        app, {"event": [{"x": x, "at": n} for n, x in enumerate((1.0, NAN, 2.0))]}, stream="out"
+    ).rows
     assert [row["largest"] for row in rows] == [1.0, 1.0, 2.0]
     assert [shown(x) for x in rows[2]["best"]] == ["nan", "2.0"]  # type: ignore[attr-defined]

@@ -22,9 +22,8 @@ import pytest
 from weir.events.batch import OPEN, START, Batch, empty_batch
 from weir.plan.operators import schema
 from weir.plan.program import Program
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.reliable.chain import Chain
+from weir.runtime.program_plan import plan_program
 from weir.script import parse_program
 from weir.testing import with_output
 
@@ -70,7 +69,7 @@ class Pipeline:
     """The stages of a program in one chain of vertices, without streams in between."""
 
     def __init__(self, program: Program) -> None:
-        self._plan = cut_stages(rewrite(program))
+        self._plan = plan_program(program).stages
         self.chains: list[Chain] = []
         self._readers: dict[int, list[tuple[int, int]]] = {}
         for stage in self._plan.stages:

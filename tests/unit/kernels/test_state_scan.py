@@ -53,9 +53,12 @@ def batch(rows: Sequence[ReferenceRow], nested: bool) -> Batch:
     columns = tuple(pa.array([r.values[name] for r in rows], t) for name, t in COLUMNS)
     depth = 3 if nested else 2
     origins = [(*row.event, *row.element) for row in rows]
-    return Batch(vs, vs + 1, columns, tuple(
-        np.array([o[i] for o in origins], dtype=np.int64) for i in range(depth)
-    ))  # fmt: skip
+    return Batch(
+        vs,
+        vs + 1,
+        columns,
+        tuple(np.array([o[i] for o in origins], dtype=np.int64) for i in range(depth)),
+    )
 
 
 def below(rows: Sequence[ReferenceRow], time: int) -> int:
@@ -115,13 +118,17 @@ KINDS: list[tuple[pa.DataType, Any, list[tuple[str, str]]]] = [
 
 def random_values(rng: random.Random) -> dict[str, Any]:
     return {
-        "k": rng.choice(KEYS), "j": rng.choice(("a", "b")), "c": rng.choice((True, False, None)),
-        "i": rng.randrange(-5, 6), "n": rng.randrange(-5, 6),
+        "k": rng.choice(KEYS),
+        "j": rng.choice(("a", "b")),
+        "c": rng.choice((True, False, None)),
+        "i": rng.randrange(-5, 6),
+        "n": rng.randrange(-5, 6),
         "d": rng.choice((1e16, 1.0, -1e16, 0.1, 5e-324, 0.0, -3.5, 1e300, -1e300, math.inf)),
-        "s": rng.choice(("x", "yy", "", None)), "b": rng.random() < 0.5,
+        "s": rng.choice(("x", "yy", "", None)),
+        "b": rng.random() < 0.5,
         "t": rng.choice((None, datetime(2020, 1, 2, 3, tzinfo=ZoneInfo("UTC")), EARLY)),
         "day": rng.choice((None, date(1960, 1, 2), date(2020, 1, 2))),
-    }  # fmt: skip
+    }
 
 
 def random_rows(
@@ -143,9 +150,15 @@ def random_merge(rng: random.Random, state: int, cell_kinds: Any, order: int, bl
     condition = rng.choice((None, "c"))
     function = {"add_float": ADD_UP, "doubled": DOUBLED}.get(kind)
     return StateMerge(
-        state, "call" if function else kind, (arg,), order, block, condition,
-        2 if kind == "top_k" else 0, function,
-    )  # fmt: skip
+        state,
+        "call" if function else kind,
+        (arg,),
+        order,
+        block,
+        condition,
+        2 if kind == "top_k" else 0,
+        function,
+    )
 
 
 def random_scan(rng: random.Random) -> tuple[StateScan, list[list[ReferenceRow]], list[bool]]:
@@ -172,12 +185,15 @@ def random_scan(rng: random.Random) -> tuple[StateScan, list[list[ReferenceRow]]
         merges.append(
             tuple(
                 random_merge(
-                    rng, s := rng.randrange(len(states)), chosen[s][2],
-                    order * 3 + port, block if deep else order,
+                    rng,
+                    s := rng.randrange(len(states)),
+                    chosen[s][2],
+                    order * 3 + port,
+                    block if deep else order,
                 )
                 for order in sorted(orders)
             )
-        )  # fmt: skip
+        )
     loop = rng.randrange(4)
     reads = []
     for i, order in enumerate(sorted(rng.sample(range(20), rng.randrange(1, 4)))):
@@ -213,9 +229,12 @@ def final(node: StateScan, state: int, streams: int, restored: bool = False) -> 
         return made
     names = key_names(made.state)
     return replace(
-        made, streams=(*node.streams, made), keys=(*node.keys, names), merges=(*mine, ()),
+        made,
+        streams=(*node.streams, made),
+        keys=(*node.keys, names),
+        merges=(*mine, ()),
         restored=streams,
-    )  # fmt: skip
+    )
 
 
 def saved(rows: Batch, node: FinalState) -> pa.Table:

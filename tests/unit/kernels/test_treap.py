@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from numba import njit
 
 from attack.key_collisions import crowded_priorities
 from weir.kernels.structures import treap_loops as treap
@@ -18,6 +19,10 @@ from weir.kernels.structures.treap_nodes import TreapNodes
 NO_NUMBERS = np.zeros(0, dtype=np.int64)
 NO_BYTES = np.zeros(0, dtype=np.uint8)
 PLAIN = (NO_NUMBERS, NO_NUMBERS, NO_BYTES)
+answer, compare, insert, kth, remove = (
+    njit(loop.py_func)
+    for loop in (treap.answer, treap.compare, treap.insert, treap.kth, treap.remove)
+)
 
 
 class Trees:
@@ -38,15 +43,15 @@ class Trees:
 
     def insert(self, group: int, node: int) -> None:
         self.nodes[node, treap.LEFT : treap.PRIORITY] = (-1, -1, 1)
-        treap.insert(self.nodes, self.roots, group, node, *self.sort_keys)
+        insert(self.nodes, self.roots, group, node, *self.sort_keys)
 
     def remove(self, group: int, node: int) -> None:
-        treap.remove(self.nodes, self.roots, group, node, *self.sort_keys)
+        remove(self.nodes, self.roots, group, node, *self.sort_keys)
 
     def members(self, group: int) -> list[int]:
         root = int(self.roots[group])
         size = int(self.nodes[root, treap.SIZE]) if root >= 0 else 0
-        return [int(treap.kth(self.nodes, root, i)) for i in range(size)]
+        return [int(kth(self.nodes, root, i)) for i in range(size)]
 
     def depth(self, group: int) -> int:
         deepest, waiting = 0, [(int(self.roots[group]), 1)]
@@ -116,7 +121,7 @@ def test_no_order_of_keys_makes_a_deep_tree(keys: str) -> None:
         trees.insert(0, node)
     assert trees.depth(0) < 64
     assert trees.nodes[trees.roots[0], treap.SIZE] == count + 1
-    assert treap.kth(trees.nodes, trees.roots[0], count) == count
+    assert kth(trees.nodes, trees.roots[0], count) == count
 
 
 def test_each_pool_has_its_own_priorities_and_keeps_them() -> None:
@@ -139,7 +144,7 @@ def _answer(values: list[int], query: int, p: Fraction = Fraction(0)) -> tuple[l
     for node in range(len(values)):
         trees.insert(0, node)
     out = np.empty(2, dtype=np.int64)
-    rest = treap.answer(trees.nodes, trees.roots[0], query, p.numerator, p.denominator, out)
+    rest = answer(trees.nodes, trees.roots[0], query, p.numerator, p.denominator, out)
     return out.tolist(), rest
 
 
@@ -166,10 +171,10 @@ def test_comparing_sort_keys() -> None:
     lengths = np.array([len(t) for t in texts])
     keys = (np.cumsum(lengths) - lengths, lengths, np.frombuffer(b"".join(texts), np.uint8))
     for a, b in itertools.product(range(len(texts)), repeat=2):
-        order = treap.compare(7, a, *keys, 7, b, *keys)
+        order = compare(7, a, *keys, 7, b, *keys)
         assert (order > 0) - (order < 0) == (a > b) - (a < b)
-    assert treap.compare(1, 3, *keys, 2, 0, *keys) < 0, "the number decides before the bytes"
-    assert treap.compare(1, 0, *PLAIN, 1, 1, *PLAIN) == 0
+    assert compare(1, 3, *keys, 2, 0, *keys) < 0, "the number decides before the bytes"
+    assert compare(1, 0, *PLAIN, 1, 1, *PLAIN) == 0
 
 
 @pytest.mark.parametrize("p", ["0.3333333333333333", "0.999999999999999999", "1e-18", "0", "1"])

@@ -186,9 +186,14 @@ def test_long_values_are_shortened() -> None:
 
 def test_plain_is_what_arrow_gives_back() -> None:
     columns: Sequence[tuple[pa.DataType, list[object]]] = [
-        (BIGINT, [1, None]), (DOUBLE, [0.5]), (TIMESTAMP, [NOON]), (LISTS, [[1], None, []]),
-        (STRUCTS, [{"a": 1, "b": None}, None]), (MONEY, [Decimal("1.50")]), (DATE, [date.min]),
-    ]  # fmt: skip
+        (BIGINT, [1, None]),
+        (DOUBLE, [0.5]),
+        (TIMESTAMP, [NOON]),
+        (LISTS, [[1], None, []]),
+        (STRUCTS, [{"a": 1, "b": None}, None]),
+        (MONEY, [Decimal("1.50")]),
+        (DATE, [date.min]),
+    ]
     for dtype, values in columns:
         assert is_plain(values, dtype)
         assert is_plain(pa.array(values, dtype).to_pylist(), dtype)

@@ -13,7 +13,6 @@ from weir.loops import code_cache as loop_cache
 from weir.loops.code_cache import (
     PACKAGE,
     Code,
-    LoopCache,
     find,
     keep,
     kind,
@@ -26,10 +25,10 @@ BODY = loop_cache._sealed(NAME, b"code")
 
 USE = """
 import numpy as np
-from weir.loops import code_cache as loop_cache
+from weir.loops import loop
 from weir.events.hashing_loops import sum_halves
 sum_halves(np.arange(4, dtype=np.uint64))
-print(loop_cache.count_compiled())
+print(loop.count_compiled())
 """
 
 
@@ -37,12 +36,17 @@ def use_a_loop(code: str = USE, **environment: str) -> tuple[int, str]:
     """How many loops a new process had to compile, and what it said on stderr."""
     with tempfile.TemporaryDirectory() as nothing:  # code may lie in the one of all processes
         paths = {
-            "PYTHONPATH": str(PACKAGE.parent), "PATH": os.environ["PATH"], "TMPDIR": nothing,
-        }  # fmt: skip
+            "PYTHONPATH": str(PACKAGE.parent),
+            "PATH": os.environ["PATH"],
+            "TMPDIR": nothing,
+        }
         done = subprocess.run(
-            [sys.executable, "-c", code], env=paths | environment, capture_output=True, text=True,
+            [sys.executable, "-c", code],
+            env=paths | environment,
+            capture_output=True,
+            text=True,
             check=False,
-        )  # fmt: skip
+        )
     assert done.returncode == 0, done.stderr
     return int(done.stdout), done.stderr
 
@@ -145,15 +149,6 @@ def test_everything_that_code_depends_on_makes_another_kind() -> None:
     assert len(kinds) == 10
 
 
-def test_types_of_arguments_have_files_of_their_own() -> None:
-    from numba import int64
-    from numba.types import Array
-
-    of = LoopCache("weir.events.some_loops", "loop").file_name
-    types = [Array(int64, 1, "C"), Array(int64, 1, "A"), Array(int64, 1, "C", readonly=True)]
-    assert len({of((t,)) for t in types} | {of(()), of((types[0], types[0]))}) == 5
-
-
 def test_the_next_process_does_not_compile(tmp_path: Path) -> None:
     cache = str(tmp_path / "code")
     assert use_a_loop(WEIR_CACHE=cache) == (1, "")
@@ -178,9 +173,11 @@ def test_where_no_folder_can_be_written_a_temporary_one_is_used(tmp_path: Path) 
     (package / "__pycache__").write_bytes(b"")
     (tmp_path / "tmp").mkdir()
     environment = {
-        "PYTHONPATH": str(package.parent), "HOME": os.devnull, "TMPDIR": str(tmp_path / "tmp"),
+        "PYTHONPATH": str(package.parent),
+        "HOME": os.devnull,
+        "TMPDIR": str(tmp_path / "tmp"),
         "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
+    }
     compiled_then, said = use_a_loop(**environment)
     assert compiled_then == 1
     assert said.count("\n") == 1
@@ -197,21 +194,21 @@ def test_without_any_folder_it_works_too() -> None:
 
 SEND = """
 import pickle, sys
-needs = loop_cache.used()
 with open({path!r}, "wb") as file:
-    pickle.dump((needs, loop_cache.packed(needs)), file)
+    pickle.dump(loop.packed(loop.ready_loops()), file)
 """
 RECEIVE = """
 import pickle
 from weir.events import hashing_loops
-from weir.loops import code_cache as loop_cache
-needs, code = pickle.load(open({path!r}, "rb"))
-loop_cache.unpack(code)
+from weir.loops import loop
+from weir.loops.code_cache import unpack
+code = pickle.load(open({path!r}, "rb"))
+unpack(code)
 told = []
-loop_cache.make_ready(needs, lambda *at: told.append(at))
+loop.make_ready(code.loops, lambda *at: told.append(at))
 assert told == [(0, 1), (1, 1)], told
-assert loop_cache.used() == needs
-print(loop_cache.count_compiled())
+assert [each.name for each in loop.ready_loops()] == ["events.hashing_loops.sum_halves"]
+print(loop.count_compiled())
 """
 
 

@@ -21,7 +21,7 @@ from weir.page.document import live_page, report_page
 from weir.page.flows import waits_of
 from weir.page.view import PageView, ViewReader
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import HISTORY, PLAN
+from weir.reliable.object_names import HISTORY, PLAN
 
 
 @pytest.fixture(scope="module")

@@ -254,9 +254,12 @@ def all_code() -> list[dict[str, str]]:
 def test_the_same_in_every_process() -> None:
     program = "from test_code_fingerprint import all_code; print(all_code())"
     told = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
         env=os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": _path()},
-    )  # fmt: skip
+    )
     assert told.stdout == f"1\n{all_code()}\n"
 
 

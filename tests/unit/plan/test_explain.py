@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from weir.plan.explain import explain, guarantee
+from weir.plan.explain.explanation import explain, guarantee
 from weir.plan.expressions import Call, Literal
 from weir.plan.operators import Filter, Project
 from weir.plan.program import Output, Program
@@ -140,8 +140,12 @@ def test_only_what_has_no_file_is_written_at_least_once() -> None:
     (source,) = parse_program("STREAM A (vs BIGINT) FROM 'a.csv'; OUTPUT A TO 'o.csv';").sources
     paths = ("console:", "callback:", "console:x.jsonl", "callback:/", "o.csv")
     assert [guarantee(Output("A", source, path)) for path in paths] == [
-        "at least once", "at least once", "exactly once", "exactly once", "exactly once",
-    ]  # fmt: skip
+        "at least once",
+        "at least once",
+        "exactly once",
+        "exactly once",
+        "exactly once",
+    ]
 
 
 def test_lines_stay_short() -> None:

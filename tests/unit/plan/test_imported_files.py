@@ -38,8 +38,11 @@ def test_files_are_run_where_their_functions_go(tmp_path: Path) -> None:
     (tmp_path / "pickled").write_bytes(cloudpickle.dumps(program))
     done = subprocess.run(
         [sys.executable, "-c", LOAD, str(tmp_path / "pickled")],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
     assert done.stdout == "['setup', 'rules'] 0.33333\n", done.stderr
 
 
@@ -55,6 +58,9 @@ def test_a_file_that_cannot_be_run_there_says_so(tmp_path: Path) -> None:
     (tmp_path / "pickled").write_bytes(pickled)
     done = subprocess.run(
         [sys.executable, "-c", LOAD, str(tmp_path / "pickled")],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
     assert "RunError: IMPORT 'rules.py' cannot be run in a worker: FileNotFound" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 import weir
 from weir.cli import command_line
 from weir.errors import PlanError, ScriptError
-from weir.plan.explain import explain
+from weir.plan.explain.explanation import explain
 from weir.plan.expressions import Call, Column, depth_of
 from weir.plan.limits import MOST_BRANCHES, MOST_OPERATORS, MOST_PARTS, MOST_ROWS, MOST_VERTICES
 from weir.plan.operators import Project
@@ -64,8 +64,11 @@ def test_branches_of_unions() -> None:
     with pytest.raises(ScriptError, match=f"more than {MOST_BRANCHES}"):
         chained(14, "SELECT * FROM {before} UNION ALL SELECT * FROM {before}")
     # What an aggregate gives is one branch again.
-    assert chained(40, "SELECT SUM(v) AS v FROM (SELECT v FROM {before} UNION ALL "
-                       "SELECT v FROM {before}) AS u WITH TUMBLING(5)")  # fmt: skip
+    assert chained(
+        40,
+        "SELECT SUM(v) AS v FROM (SELECT v FROM {before} UNION ALL "
+        "SELECT v FROM {before}) AS u WITH TUMBLING(5)",
+    )
 
 
 def test_projections_are_not_merged_into_one_that_is_too_deep() -> None:

@@ -44,9 +44,9 @@ from weir.plan.operators.roles import (
     Stateful,
 )
 from weir.plan.operators.scanning import Answering, Scanning
+from weir.plan.operators.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
 from weir.plan.program import row_outputs
 from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
 from weir.plan.states import Cell, RowCode, RowEffect, RowRunner, StateMerge, StateRead
 from weir.plan.traversal import ordered_nodes
 from weir.script.program import parse_program
@@ -103,10 +103,11 @@ def _of_handlers() -> list[Node]:
         StateScan((entered, final), (("k",), ("key0",)), (forever,), ((), ()), reads[:1], 2, (1,)),
         RowScan(both, by, (forever,), code, by, places, ((), ()), effects, 2, out_ports=2),
         RowScan(both, by, (window,), code, by[:1], places[:1], merges[1:] * 2, effects, 2),
-        RowScan(both[:1], by[:1], (forever,), code, by[:1], places[:1], ((),), effects, 2,
-                passes=True),
+        RowScan(
+            both[:1], by[:1], (forever,), code, by[:1], places[:1], ((),), effects, 2, passes=True
+        ),
         RowScan(both[:1], ((),), (), code, by[:1], places[:1], ((),), effects, 2),
-    ]  # fmt: skip
+    ]
 
 
 def _no_code(*_: object) -> RowRunner:

@@ -1,6 +1,7 @@
 """The user's functions: types from text and annotations, the registry."""
 
 import pickle
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -8,8 +9,11 @@ import pytest
 from weir.errors import PlanError
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, STRING
 from weir.plan.durations import parse_duration
+from weir.plan.fluent.sources import stream
+from weir.plan.fluent.terms import call, col
 from weir.plan.usercode.decorators import aggregate, operator, udf
 from weir.plan.usercode.functions import FoldingAggregate, OperatorCall, UserFunctions
+from weir.plan.windows import tumbling
 
 
 @udf
@@ -165,3 +169,11 @@ def test_no_durations(text: str) -> None:
     with pytest.raises(PlanError) as caught:
         parse_duration(text)
     assert "invalid duration" in str(pickle.loads(pickle.dumps(caught.value)))
+
+
+@pytest.mark.parametrize("name", ["sum", "median", "count", "count_distinct"])
+def test_an_aggregate_with_the_name_of_a_built_in_is_refused(name: str) -> None:
+    own = replace(Total, name=name)
+    rows = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
+    with pytest.raises(PlanError, match=f"your aggregate `{name}` has the name of a built-in one"):
+        rows.window(tumbling("5s")).agg(x=call(own, col("v")))

@@ -77,7 +77,7 @@ ERRORS = [
     ("SELECT v FROM A INNER JOIN A ON A.k = A.k", "called `A`"),
     ("SELECT w FROM A INNER JOIN (SELECT * FROM B) ON A.k = w", "needs a name"),
     ("SELECT v FROM A INNER JOIN B ON A.k = B.w", "do not go together"),
-    ("SELECT v FROM A INNER JOIN B ON vs = B.w", "unknown column `vs`"),
+    ("SELECT v FROM A INNER JOIN B ON vs = B.w", "no `vs` of the result yet in ON"),
     ("SELECT v FROM A INNER JOIN B ON A.v", "ON must be BOOLEAN"),
     ("SELECT v FROM A INNER JOIN B ON COUNT(*) = 1", "cannot stand in ON"),
     ("SELECT v FROM A PARTITION BY v + 1 INTO 2 AS 'p'", "PARTITION BY takes columns"),

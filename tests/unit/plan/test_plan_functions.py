@@ -19,11 +19,11 @@ from weir.events.types import (
     parse_type,
 )
 from weir.plan.binding.binder import bind, schema_scope
-from weir.plan.binding.coercion import castable, common_type, widens
-from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.expressions import Call, Cast, Column, Expr, Literal
+from weir.plan.fluent.terms import Term, call, case, col, lit
+from weir.plan.functions import FUNCTIONS
+from weir.plan.functions.coercion import castable, common_type, widens
 from weir.plan.schema import Schema
-from weir.plan.terms import Term, call, case, col, lit
 
 COLUMNS = {
     "i": INT,
@@ -154,6 +154,7 @@ REFUSED = [
     (call("field", col("rec"), "z"), "no field `z`"),
     (call("explode", col("ints")), "select list"),
     (lit(2**63), "fits no type"),
+    (lit("half \ud83d of a character"), "fits no type"),
     (lit(Decimal("NaN")), "fits no type"),
     (case((i, 1)), "BOOLEAN"),
     (case((i > 0, 1), otherwise="x"), "CASE have types BIGINT, STRING"),

@@ -6,10 +6,10 @@ from decimal import Decimal
 import pytest
 
 from weir.errors import PlanError, PlanWarning
+from weir.plan.fluent.sources import stream
+from weir.plan.fluent.stream import Stream
+from weir.plan.fluent.terms import call, case, col, count, explode, lit
 from weir.plan.operators import Aggregate, Apply, Node, Source, schema
-from weir.plan.sources import stream
-from weir.plan.stream import Stream
-from weir.plan.terms import call, case, col, count, explode, lit
 from weir.plan.usercode.decorators import aggregate, operator, udf
 from weir.plan.windows import count_window, hopping, session, snapshot, tumbling
 

@@ -52,20 +52,38 @@ def test_texts_are_expressions() -> None:
     assert joined == s.join(other, col("Sales.Shop") == col("Other.Shop")).select("Sales.Shop")
     choice = weir.case(("Amount > 3", "big"), otherwise="small")
     assert s.select(c=choice).collect(inputs={"Sales": ROWS}).column("c").to_pylist() == [
-        "small", "big", "big",
-    ]  # fmt: skip
+        "small",
+        "big",
+        "big",
+    ]
 
 
 def test_types_of_python_and_arrow_are_columns() -> None:
     written = {
-        "t": datetime, "i": int, "f": float, "b": bool, "x": bytes, "d": date,
-        "l": list[str], "o": int | None, "a": pa.int32(), "n": pa.list_(pa.int64()),
-    }  # fmt: skip
+        "t": datetime,
+        "i": int,
+        "f": float,
+        "b": bool,
+        "x": bytes,
+        "d": date,
+        "l": list[str],
+        "o": int | None,
+        "a": pa.int32(),
+        "n": pa.list_(pa.int64()),
+    }
     found = weir.stream("A", written, "a.jsonl", vs="t").schema.columns
     assert [type_name(t) for _, t in found] == [
-        "TIMESTAMP", "BIGINT", "DOUBLE", "BOOLEAN", "BINARY", "DATE",
-        "LIST(STRING)", "BIGINT", "INT", "LIST(BIGINT)",
-    ]  # fmt: skip
+        "TIMESTAMP",
+        "BIGINT",
+        "DOUBLE",
+        "BOOLEAN",
+        "BINARY",
+        "DATE",
+        "LIST(STRING)",
+        "BIGINT",
+        "INT",
+        "LIST(BIGINT)",
+    ]
 
 
 def test_timedeltas_are_durations() -> None:
@@ -412,6 +430,9 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
         (lambda s: weir.from_rows(pl.LazyFrame(ROWS), vs="vs"), "LazyFrame; call .collect() on it"),
         (lambda s: weir.from_rows((r for r in ROWS), vs="vs"), "generator; write list(…) around"),
         (lambda s: s.top("2", by="Amount"), "the number of rows must be a whole number, not '2'"),
+        (lambda _: weir.count_window(2.5), "n of a count window must be a whole number, not 2.5"),
+        (lambda _: weir.count_window("2"), "n of a count window must be a whole number, not '2'"),
+        (lambda _: weir.count_window(2, True), "step of a count window must be a whole number"),
         (lambda s: weir.from_rows([1, 2], vs="vs"), "not a value of type list; rows"),
         (lambda s: s.top(3, by="Amount", descending=True), 'write by=col("v").desc()'),
         (lambda s: s.process(len), "is not an operator; expected a call of a class with"),

@@ -10,7 +10,7 @@ import pytest
 
 from weir.events.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP
 from weir.plan.expressions import Call, Case, Cast, Column, Expr, Literal, UserCall
-from weir.plan.failures import can_fail, sees_equals_alike
+from weir.plan.functions.failures import can_fail, sees_equals_alike
 from weir.plan.operators import Aggregate, Apply, Filter, Join, Node, Project, Source, Union, schema
 from weir.plan.program import Output, Program
 from weir.plan.rewrites.pruning import needed_columns

@@ -6,6 +6,7 @@ import pytest
 
 import weir
 from weir.errors import PlanError
+from weir.plan.fluent.stream import Stream
 from weir.plan.program import Output, Program
 from weir.plan.rewrites.rewrite import rewrite
 from weir.plan.stages import cut_stages
@@ -16,7 +17,6 @@ from weir.plan.strategy import (
     default_strategy,
     parse_strategy,
 )
-from weir.plan.stream import Stream
 from weir.script.program import parse_program
 
 INPUT = "STREAM P (At TIMESTAMP, k STRING, v BIGINT) FROM 'p.jsonl' WITH (vs = At);"

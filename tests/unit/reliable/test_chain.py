@@ -21,10 +21,9 @@ from weir.kernels.operators.stitch import StitchKernel
 from weir.kernels.operators.top import TopOfInstant, TopOfWindow
 from weir.plan.expressions import Literal
 from weir.plan.operators import Chop, Distinct, Join, Source, SourceOptions, Stitch, Top
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.reliable.chain import Chain
 from weir.reliable.digest import digest
+from weir.runtime.program_plan import plan_program
 from weir.script import parse_program
 from weir.testing import with_output
 
@@ -79,7 +78,7 @@ def test_other_nodes_have_none() -> None:
 
 
 def _chains() -> list[Chain]:
-    plan = cut_stages(rewrite(with_output(parse_program(TEXT), "Out")))
+    plan = plan_program(with_output(parse_program(TEXT), "Out")).stages
     return [
         Chain(stage, plan.origins, [i for i, p in enumerate(stage.ports) for _ in p.links] or [0])
         for stage in plan.stages

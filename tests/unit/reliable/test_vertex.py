@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from weir.events.batch import OPEN, Batch
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import Stage, StagedPlan, cut_stages
+from weir.plan.stages import Stage, StagedPlan
 from weir.reliable.chain import Chain
 from weir.reliable.stream import Entry, MemoryStream
 from weir.reliable.vertex import Outlet, RowSpan, Snapshot, Vertex, parts_of
+from weir.runtime.program_plan import plan_program
 from weir.script import parse_program
 from weir.testing import with_output
 
@@ -27,7 +27,7 @@ STEPS = 12
 
 
 def _plan_stage() -> tuple[StagedPlan, Stage]:
-    plan = cut_stages(rewrite(with_output(parse_program(TEXT), "Out")), 3)
+    plan = plan_program(with_output(parse_program(TEXT), "Out"), 3).stages
     return plan, plan.stages[-1]
 
 
@@ -212,5 +212,7 @@ def test_what_is_not_in_pieces_is_shown_whole() -> None:
     scene.vertex.see = lambda span, rows: seen.append(span)
     assert scene.finish() == expected()
     assert [(s.input, s.first, s.end, s.claims) for s in seen[:3]] == [
-        (0, 0, 4, True), (1, 0, 4, True), (0, 4, 8, True),
-    ]  # fmt: skip
+        (0, 0, 4, True),
+        (1, 0, 4, True),
+        (0, 4, 8, True),
+    ]

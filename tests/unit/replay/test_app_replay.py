@@ -70,7 +70,7 @@ def test_jsonl(app: App) -> None:
 
 
 def test_large_batches_are_read_ahead(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weir.replay.batch_slices.WORTH_A_THREAD", 1)
+    monkeypatch.setattr("weir.replay.slices.WORTH_A_THREAD", 1)
     replay_app(app, logs=LOGS, out="out", batch=20, check=True)
     assert emitted("out/spam.parquet") == in_order(spam(rows(60)))
 

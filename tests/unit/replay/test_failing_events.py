@@ -91,6 +91,23 @@ CASES = {
     ),
 }
 """The body of a handler, the line of it that fails, and the cause."""
+SHARED = {
+    "two emits": ('app.emit("o", r=10 // e.n)\napp.emit("p", r=e.shop)', 1, ZERO),
+    "two emits of one name": ('app.emit("o", r=e.amount)\napp.emit("o", r=10 // e.n)', 2, ZERO),
+    "an emit and a check": ('10 // e.n\napp.emit("o", r=e.shop)', 1, ZERO),
+    "after a state": (
+        "total.add(e.shop, 1)\ncount = total.get(e.shop)\n"
+        'app.emit("o", r=count)\nif count > 1:\n    app.emit("p", r=count // e.n)',
+        5,
+        ZERO,
+    ),
+    "a value that does not fit": (
+        'app.emit("o", r=(1 - e.n) * (1 << 63))\napp.emit("p", r=e.shop)',
+        1,
+        "it must return BIGINT, not 9223372036854775808 (int), which has more than 64 bits",
+    ),
+}
+"""Handlers in columns whose rows several operators read, which are in stages of their own."""
 SERIAL = {
     "code": ('total.set(e.note, total.get(e.shop))\napp.emit("o", r=10 // e.n)', 2, ZERO),
     "cell": (
@@ -107,13 +124,15 @@ SERIAL = {
 ABOVE = HEAD.count("\n")
 
 
-def told(body: str, monkeypatch: pytest.MonkeyPatch, folder: Path, end: str = "") -> OperatorFailed:
+def told(
+    body: str, monkeypatch: pytest.MonkeyPatch, folder: Path, end: str = "", **how: object
+) -> OperatorFailed:
     monkeypatch.chdir(folder)
     lines = "".join(f"    {line}\n" for line in body.split("\n"))
     Path("app.py").write_text(f"{HEAD}{lines}{end}", encoding="utf-8")
     Path("m.jsonl").write_text(LOG, encoding="utf-8")
     with pytest.raises(OperatorFailed) as caught:
-        load_app("app.py").replay(logs={"sale": "m.jsonl"}, out="out")
+        load_app("app.py").replay(logs={"sale": "m.jsonl"}, out="out", **how)  # type: ignore[arg-type]
     return caught.value
 
 
@@ -126,6 +145,17 @@ def test_handlers(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     first, *rest = str(error).split("\n")
     assert first == f"handle (app.py:{line}) failed on {EVENT}: {cause}"
     assert rest == [f"  {shown}", "  ^"]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("name", SHARED)
+def test_events_that_several_operators_read(
+    name: str, parallelism: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    body, within, cause = SHARED[name]
+    error = told(body, monkeypatch, tmp_path, parallelism=parallelism, shadow=0)
+    first = str(error).split("\n")[0]
+    assert first.startswith(f"handle (app.py:{ABOVE + within}) failed on {EVENT}: {cause}")
 
 
 @pytest.mark.parametrize("name", SERIAL)

@@ -10,8 +10,8 @@ import pytest
 from small_app import write
 from weir.errors import PlanError
 from weir.handlers.api.app_file import load_app
-from weir.plan.usercode.unsaved_windows import refuse_unsaved
-from weir.replay.app_programs import app_program, rehearsed_programs
+from weir.plan.live_refusals import refuse_unsaved
+from weir.replay.app_programs import app_program, programs_of_runs
 from weir.replay.app_replay import replay_app
 
 APP = """
@@ -91,4 +91,4 @@ def test_windows_of_functions_in_a_serial_group(monkeypatch: pytest.MonkeyPatch)
     program = app_program(app, logs=logs, out="live")
     with pytest.raises(PlanError, match=r"`h` .*into the window of `s`: no checkpoint of a live"):
         refuse_unsaved(program)
-    assert rehearsed_programs(app, {})
+    assert programs_of_runs(app, {})

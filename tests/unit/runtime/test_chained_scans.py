@@ -43,10 +43,13 @@ def chained(*, numbered: bool) -> Program:
     one = StateScan((later, first), (("a",), ("a",)), (count,), merges, reads, 3)
     columns = tuple((n, Column(n, type=t)) for n, t in (("b", STRING), ("before", BIGINT)))
     two = StateScan(
-        (Project(one, columns), first), (("b",), ("b",)), (seen,),
+        (Project(one, columns), first),
+        (("b",), ("b",)),
+        (seen,),
         ((StateMerge(0, "append", ("before",), 1, 1),), (StateMerge(0, "append", ("id",), 0, 0),)),
-        (StateRead(0, "list", 2, 2),), 3,
-    )  # fmt: skip
+        (StateRead(0, "list", 2, 2),),
+        3,
+    )
     return Program(sources, (), (Output("O", two, "O.jsonl"),))
 
 
@@ -88,7 +91,10 @@ def test_order_goes_on(numbered: bool, parallelism: int, cut: int | None) -> Non
         result = run_program(
             chained(numbered=numbered),
             {name: [rows] for name, rows in logs.items()},
-            parallelism=parallelism, cut=cut, snapshot_at=snapshot_at, duplicate_writes=duplicates,
-        )  # fmt: skip
+            parallelism=parallelism,
+            cut=cut,
+            snapshot_at=snapshot_at,
+            duplicate_writes=duplicates,
+        )
         rows = [(r["vs"], r["b"], r["before"], tuple(r["list"])) for r in result.rows]
         assert sorted(rows) == expected(logs["Later"], logs["First"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from weir.job.ledger import Ledger, collect, learn_checkpoints, restarts
 from weir.job.messages import Checkpoint
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import StagedPlan, cut_stages
+from weir.plan.stages import StagedPlan
 from weir.plan.strategy import NamedStrategy
 from weir.reliable.log import Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.strategies import CheckpointStrategy, ReplayStrategy
-from weir.runtime.topology import Topology, make_topology
+from weir.runtime.program_plan import plan_program
+from weir.runtime.topology import Topology
 from weir.runtime.vertices import vertex_strategies
 from weir.script.program import parse_program
 
@@ -25,8 +25,8 @@ BY_MARKS = {v: ReplayStrategy() for v in ("0.0", "1.0", "1.1", "sink.0")}
 
 
 def planned() -> tuple[StagedPlan, Topology]:
-    plan = cut_stages(rewrite(parse_program(TEXT)), 2)
-    return plan, make_topology(plan, plan.vertex_counts(lambda _: 1))
+    plan = plan_program(parse_program(TEXT), 2)
+    return plan.stages, plan.topology({"A": range(1)})
 
 
 def test_every_vertex_has_its_stages_strategy() -> None:

@@ -10,10 +10,8 @@ import pytest
 
 from weir.errors import PlanError
 from weir.job.ledger import Ledger, collect, restarts
-from weir.plan.explain import explain
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
-from weir.reliable.keys import (
+from weir.plan.explain.explanation import explain
+from weir.reliable.object_names import (
     checkpoint_key,
     commit_key,
     first_of,
@@ -25,7 +23,8 @@ from weir.reliable.keys import (
     segment_key,
 )
 from weir.reliable.strategies import CheckpointStrategy
-from weir.runtime.topology import OutletSpec, StreamSpec, Topology, VertexSpec, make_topology, wire
+from weir.runtime.program_plan import plan_program
+from weir.runtime.topology import OutletSpec, StreamSpec, Topology, VertexSpec, wire
 from weir.script.program import parse_program
 
 TEXT = """
@@ -37,8 +36,7 @@ OUTPUT S TO 's.csv'; OUTPUT J TO 'j.csv'; OUTPUT LATE OF A TO 'late.csv';
 
 
 def topology(generation: int = 0) -> Topology:
-    plan = cut_stages(rewrite(parse_program(TEXT)), 3)
-    return make_topology(plan, plan.vertex_counts(lambda _: 2), generation)
+    return plan_program(parse_program(TEXT), 3).topology({"A": range(2)}, generation)
 
 
 def test_names_say_stage_index_outlet_and_part() -> None:
@@ -95,8 +93,8 @@ def test_keys_of_any_generation_are_known(generation: int) -> None:
 
 
 def test_explain_calls_streams_by_these_names() -> None:
-    program = rewrite(parse_program(TEXT))
-    stages = json.loads(explain(program, cut_stages(program, 3), "json"))["stages"]
+    planned = plan_program(parse_program(TEXT), 3)
+    stages = json.loads(explain(planned.program, planned.stages, "json"))["stages"]
     named = [w["streams"] for stage in stages for w in stage["writes"]]
     found = {name: fnmatch.filter(topology().streams, name) for name in named}
     assert all(found.values())

@@ -12,8 +12,8 @@ from weir.plan.expressions import Expr
 from weir.plan.usercode.functions import AggregateFunction, UserFunctions
 from weir.script.constants import Parameter, StatementScope, overridden
 from weir.script.dialect import parse_statements
+from weir.script.query_translation import translate_query
 from weir.script.source import ProgramSource
-from weir.script.translate import translate_query
 
 
 def _parameter(text: str, dtype: object) -> Parameter:

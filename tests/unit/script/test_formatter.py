@@ -112,6 +112,13 @@ def test_names_stay_as_they_are(text: str) -> None:
     assert all(word in made.replace(",", " ").split() for word in names)
 
 
+def test_two_minus_signs_do_not_become_a_comment() -> None:
+    text = "X = SELECT - - v AS a, - -1 AS b, -(-v) AS c, v - - v AS d FROM A;"
+    laid = "X = SELECT - -v AS a, - -1 AS b, -(-v) AS c, v - -v AS d FROM A;\n"
+    assert format_program(text) == laid
+    assert format_program(laid) == laid
+
+
 def test_what_is_no_script_is_refused() -> None:
     with pytest.raises(ScriptError, match="expected a statement"):
         format_program("SELECT k FROM A;")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weir.errors import ScriptError
-from weir.plan.binding.functions import OPERATORS
+from weir.plan.functions import FUNCTIONS, is_called
 from weir.script import parse_program
 
 A = "STREAM A (vs BIGINT, k STRING, v BIGINT) FROM 'a.jsonl';\n"
@@ -40,6 +40,11 @@ QUERIES = [
     ("SELECT v FROM A ^WHER v > 1", "found `WHER`", "did you mean `WHERE`?"),
     ("SELECT v FROM A^, B", "FROM takes one stream", "CROSS JOIN"),
     ("SELECT v FROM A JOIN B ^USING (k)", "found `USING`", ""),
+    (
+        "SELECT v FROM A INNER JOIN B ON A.k = B.k AND ^vs > 1",
+        "no `vs` of the result yet in ON",
+        "write `A.vs` or `B.vs`",
+    ),
     ("SELECT v FROM A CROSS JOIN B ^ON A.k = B.k", "CROSS JOIN takes no ON", "INNER JOIN"),
     ("SELECT v FROM A JOIN B^", "expected ON and the condition of JOIN", ""),
     ("SELECT v FROM ^Axx", "unknown stream `Axx`", ""),
@@ -117,7 +122,7 @@ def test_a_reserved_word_after_a_comma() -> None:
 @pytest.mark.parametrize("name", ["n", "mull", "ad", "is_nul", "no", "fild", "gte", "likes"])
 def test_no_hint_at_a_name_that_nobody_can_call(name: str) -> None:
     hint = error_of(f"{A}Out = SELECT {name}(v, v) AS x FROM A;").hint
-    assert not any(f"`{operator}`" in hint for operator in OPERATORS)
+    assert not any(f"`{name}`" in hint for name in FUNCTIONS if not is_called(name))
 
 
 PROGRAMS = [
@@ -184,6 +189,8 @@ PROGRAMS = [
     ("STREAM A (vs BIGINT) FROM ^'x;", "this ' is never closed", ""),
     ("/* a */ -- b\n^/* STREAM A (vs BIGINT) FROM 'x';", "comment is never closed", "*/"),
     ("^{# hidden #} SET strategy = 'x';", "expected a statement", ""),
+    ("SET strategy = ^{# hidden #} 'x';", "expected an expression", ""),
+    ("^{# it's hidden", "expected a statement", ""),
 ]
 
 

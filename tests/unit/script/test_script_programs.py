@@ -197,8 +197,9 @@ def test_import_and_operators(folder: Path) -> None:
     assert applied["R"].call.args == (1_800_000_000, "x", -1)
     assert applied["C"].call.operator.name == "Sessions"
     with pytest.raises(ScriptError, match=r"Sessions takes .*: too many positional") as caught:
-        parse_program(f"{A}IMPORT 'rules.py'; P = PROCESS A USING Sessions(1, 2, 3, 4);",
-                      directory=folder)  # fmt: skip
+        parse_program(
+            f"{A}IMPORT 'rules.py'; P = PROCESS A USING Sessions(1, 2, 3, 4);", directory=folder
+        )
     assert caught.value.source_line[caught.value.column - 1 :].startswith("PROCESS A")
 
 
@@ -210,6 +211,7 @@ def test_import_and_operators(folder: Path) -> None:
         ("import sys\nsys.exit(3)", "'bad.py', line 2: SystemExit"),
         ("import no_such_module", "'bad.py', line 1: ModuleNotFoundError"),
         (RULES.replace('"double"', '"Upper"'), "`Upper`, which is built in"),
+        (RULES.replace('"double"', '"count_distinct"'), "`count_distinct`, which is built in"),
     ],
 )
 def test_what_an_import_raises_is_a_script_error(tmp_path: Path, code: str, message: str) -> None:

@@ -13,8 +13,8 @@ import pytest
 from weir.errors import ScriptError
 from weir.local.run import collect
 from weir.plan.expressions import Column
+from weir.plan.fluent.stream import Stream
 from weir.plan.operators import Project
-from weir.plan.stream import Stream
 from weir.script import parse_program
 
 HEAD = """STREAM A (vs BIGINT, k STRING, v BIGINT) FROM 'a.jsonl';

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 from collections.abc import Mapping
 
 import pytest
@@ -54,6 +55,14 @@ def test_on_a_local_master_nothing_is_reached_from_elsewhere() -> None:
     assert manager == host and manager.in_folder and not os.path.exists(manager.bind)
     with_tls = chosen({"spark.master": "local[3]"}, tls=True)
     assert with_tls == (Endpoint("127.0.0.1"), Endpoint("127.0.0.1"))
+
+
+@pytest.mark.parametrize("name", ["a b", "a%20b", "a#b", "\u00fc", 70 * "x"])
+def test_a_folder_whose_name_no_url_has_holds_no_sockets(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", f"/{name}")
+    assert chosen({"spark.master": "local[3]"}) == (Endpoint("127.0.0.1"), Endpoint("127.0.0.1"))
 
 
 def test_settings_come_from_the_program_then_from_spark() -> None:
@@ -120,7 +129,10 @@ def test_ports_stay_in_their_range() -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_a_server_is_reached_by_its_name(address: str) -> None:
     secret = Security("secret")
-    server = Server(Endpoint("::" if ":" in address else "0.0.0.0", address), secret,
-                    act=lambda name, body: body)  # fmt: skip
+    server = Server(
+        Endpoint("::" if ":" in address else "0.0.0.0", address),
+        secret,
+        act=lambda name, body: body,
+    )
     assert Client(server.url, secret).act("hello", b"there") == b"there"
     server.shutdown()

@@ -14,7 +14,7 @@ from weir.job.messages import Pulse, decode_pulse
 from weir.spark.live import host_reports as reporting
 from weir.spark.live.addresses import Endpoint
 from weir.spark.live.flight import ChannelErrors, Security, Server
-from weir.spark.live.host_reports import ToManager, Voice
+from weir.spark.live.host_reports import PulseSender, ToManager
 
 SECRET = Security("secret")
 
@@ -90,13 +90,13 @@ def test_a_sign_of_life_that_is_not_answered_is_given_up(
     manager: Manager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reporting, "PULSE_WITHIN", 0.1)
-    voice = Voice(manager.job)
+    send = PulseSender(manager.job)
     manager.hears.clear()
     began = time.monotonic()
-    voice(Pulse("a"))
-    voice(Pulse("b"))
+    send(Pulse("a"))
+    send(Pulse("b"))
     assert time.monotonic() - began < 3.0
     manager.hears.set()
-    voice(Pulse("c"))
+    send(Pulse("c"))
     manager.wait_for_lines("c calls")
     assert [decode_pulse(body).session for body in manager.acted] == ["a", "b", "c"]

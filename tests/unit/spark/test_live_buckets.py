@@ -101,9 +101,12 @@ def test_a_machine_is_asked_without_requests_of_the_process_that_forks_the_host(
     """Requests of a process that was forked after its parent's first would never end."""
     bucket.put("job/k", "v")
     done = subprocess.run(
-        [sys.executable, "-c", FORKING, f"{bucket.url}/job"], capture_output=True, text=True,
-        timeout=60, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", FORKING, f"{bucket.url}/job"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     lacks, read = done.stdout.splitlines()
     assert "is not the folder that the driver writes to" in lacks and lacks.endswith("False")
     assert read == "['v']"

@@ -9,7 +9,7 @@ import pytest
 from weir.errors import PlanError
 from weir.files.object_store import ObjectStore
 from weir.job.job_identity import read_job
-from weir.reliable.keys import record_key
+from weir.reliable.object_names import record_key
 from weir.script import parse_program
 from weir.spark.live.job_setup import prepare_live
 from weir.spark.live.live_run import LiveRun

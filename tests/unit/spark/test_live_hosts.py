@@ -26,7 +26,7 @@ def test_too_few_slots_are_refused(master: str, hosts: int) -> None:
 
 
 def test_a_task_may_need_several_cores() -> None:
-    assert check_spark(settings("local[4,9]", task_cpus="2"), 2) == ""
+    assert check_spark(settings("local[4,9]", task_cpus="2"), 2) is None
     with pytest.raises(PlanError, match="has 2"):
         check_spark(settings("local[4,9]", task_cpus="2"), 3)
 
@@ -35,7 +35,7 @@ def test_a_task_may_need_several_cores() -> None:
     "master", [live_master(3), "local-cluster[2,2,1024]", "spark://head:7077", "yarn", ""]
 )
 def test_what_starts_lost_hosts_again_is_taken(master: str) -> None:
-    assert check_spark(settings(master), 3) == ""
+    assert check_spark(settings(master), 3) is None
 
 
 def test_speculation_is_refused() -> None:

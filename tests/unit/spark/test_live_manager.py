@@ -23,8 +23,9 @@ from weir.job.poison import Step
 from weir.job.record_writer import TAKEN_OVER
 from weir.job.settings import ManagerSettings
 from weir.job.signals import EndJob, HungUp, Pulsed, Reported
-from weir.job.status import STATUS, read_status, read_story
-from weir.reliable.keys import record_key
+from weir.job.status import STATUS, read_status
+from weir.job.story import read_story
+from weir.reliable.object_names import record_key
 from weir.reliable.strategies import CheckpointStrategy
 from weir.spark.live import manager_driver as live_manager
 from weir.spark.live.addresses import Endpoint

@@ -9,7 +9,7 @@ import pytest
 from weir.errors import WeirError
 from weir.script import parse_program
 from weir.spark.live.job_setup import prepare_live
-from weir.spark.live.settings import LiveSettings
+from weir.spark.live.live_settings import LiveSettings
 
 SESSIONS = "SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH SESSION(5)"
 
@@ -18,10 +18,10 @@ SESSIONS = "SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH SESSION(5)"
     ("path", "query", "output", "why"),
     [
         ("b.jsonl", "A", "out.csv", "no file matches"),
-        ("tcp://h:99999", "A", "out.csv", "is no address of a socket"),
-        ("tcp://h:1?ack=yes", "A", "out.csv", "ack=yes is no option"),
-        ("rate://inf", "A", "out.csv", "is no rate"),
-        ("rate://5?row=1", "A", "out.csv", "row=1 is no option"),
+        ("tcp://h:99999", "A", "out.csv", "invalid address of a socket"),
+        ("tcp://h:1?ack=yes", "A", "out.csv", "invalid option ack=yes"),
+        ("rate://inf", "A", "out.csv", "invalid rate"),
+        ("rate://5?row=1", "A", "out.csv", "invalid option row=1"),
         ("tail://a.jsonl", "A", "a.jsonl", "OUTPUT Out would write over 'a.jsonl'"),
         ("in/", "A", "in/out.jsonl", "OUTPUT Out would write over 'in/out.jsonl'"),
         ("tail://a.jsonl", "A", "out.txt", "unknown output format"),
@@ -41,7 +41,9 @@ def test_a_refused_job_leaves_no_store(
     before = sorted(tmp_path.iterdir())
     with pytest.raises(WeirError, match=why):
         prepare_live(
-            parse_program(text), str(tmp_path / "stores" / "store"), directory=tmp_path,
+            parse_program(text),
+            str(tmp_path / "stores" / "store"),
+            directory=tmp_path,
             how=LiveSettings(check=True),
-        )  # fmt: skip
+        )
     assert sorted(tmp_path.iterdir()) == before

@@ -13,10 +13,11 @@ from weir.job.job_identity import FORMAT, JobRecord, encode_job, read_job
 from weir.job.messages import VertexReport
 from weir.job.placement import Placement
 from weir.job.status import STATUS
-from weir.plan import explain, plan_fingerprint
+from weir.plan import plan_fingerprint
+from weir.plan.explain import explanation
 from weir.plan.operators import PartialAggregate
 from weir.plan.plan_fingerprint import PlanFingerprint
-from weir.reliable.keys import JOB, record_key
+from weir.reliable.object_names import JOB, record_key
 from weir.reliable.strategies import CheckpointStrategy, ReplayStrategy
 from weir.runtime.reports import SourceTotal
 from weir.script import parse_program
@@ -72,7 +73,7 @@ def test_what_the_sample_said_is_recorded_and_not_asked_again(
     (folder / "a.jsonl").write_text(rows(1000, 3000), encoding="utf-8")
     (folder / "b.jsonl").write_text(rows(5), encoding="utf-8")
     monkeypatch.setattr(sampling, "_first_rows", lambda *_: pytest.fail("it sampled again"))
-    monkeypatch.setattr(explain, "operator_text", lambda _: "in other words")
+    monkeypatch.setattr(explanation, "operator_text", lambda _: "in other words")
     monkeypatch.setattr(plan_fingerprint, "operator_text", lambda _: "in other words")
     again = prepared(folder, resume=True)
     assert again.plan == first.plan and again.topology == first.topology

@@ -1,13 +1,12 @@
-"""The driver's search for the loops of a job: what comes of it, and what is said meanwhile."""
+"""The driver's preparation of the loops of a job: what comes of it, what is said meanwhile."""
 
 import threading
 
 import pytest
 
 from weir.job.messages import DRIVER, Preparing
-from weir.local.rehearsal import Rehearsed
-from weir.loops.code_cache import kind
-from weir.plan.program import Program
+from weir.loops.code_cache import Code, kind
+from weir.loops.loop import Loop
 from weir.script.program import parse_program
 from weir.spark.live import loop_search
 from weir.spark.live.loop_search import LoopSearch
@@ -19,16 +18,16 @@ def test_the_code_that_a_program_needs_is_found() -> None:
     told: list[Preparing] = []
     code = LoopSearch(PROGRAM).code(told.append)
     assert code.kind == kind()
-    assert "sum_halves" in {need.name for need in code.needs}
-    assert len(code.files) == len(code.needs)
+    assert "events.hashing_loops.sum_halves" in code.loops
+    assert len(code.files) == len(code.loops)
 
 
 def test_while_it_lasts_signs_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
     enough = threading.Event()
 
-    def compile_long(program: Program) -> Rehearsed:
+    def compile_long(loops: list[Loop]) -> Code:
         assert enough.wait(10.0)
-        return Rehearsed((), ())
+        return Code(kind(), (), {})
 
     told: list[Preparing] = []
 
@@ -37,7 +36,7 @@ def test_while_it_lasts_signs_are_given(monkeypatch: pytest.MonkeyPatch) -> None
         if len(told) == 3:
             enough.set()
 
-    monkeypatch.setattr(loop_search, "rehearsed", compile_long)
+    monkeypatch.setattr(loop_search, "packed", compile_long)
     monkeypatch.setattr(loop_search, "SIGN_AFTER", 0.01)
     monkeypatch.setattr(loop_search, "PULSE_EVERY", 0.01)
     assert LoopSearch(PROGRAM).code(tell).files == {}
@@ -45,6 +44,6 @@ def test_while_it_lasts_signs_are_given(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_whoever_asks_gets_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_search, "rehearsed", lambda program: 1 / 0)
+    monkeypatch.setattr(loop_search, "packed", lambda loops: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         LoopSearch(PROGRAM).code(lambda preparing: None)

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from pyspark import cloudpickle
 
-from weir.files.buckets import Found
+from weir.files.buckets import ObjectVersion
 from weir.files.chunks import DataFile
 from weir.files.object_store import ObjectStore
 from weir.ingress.connectors.registry import needed_path, open_connector
 from weir.job.job_identity import Decisions, JobRecord, encode_job
+from weir.plan.fluent.sources import declare_source
 from weir.plan.operators import SourceOptions
 from weir.plan.plan_fingerprint import PlanFingerprint
-from weir.plan.sources import declare_source
 from weir.plan.usercode import imported_files
 from weir.plan.usercode.code_fingerprint import user_functions
-from weir.reliable.keys import JOB
+from weir.reliable.object_names import JOB
 from weir.script import parse_program
 from weir.spark.live import machine_check
 from weir.spark.live.machine_check import Needs, missing_here, probe
@@ -38,10 +38,16 @@ def needs(tmp_path: Path, manager: str) -> Needs:
     ObjectStore(str(tmp_path / "store")).put(JOB, encode_job(job))
     (tmp_path / "a.jsonl").touch()
     return Needs(
-        python=machine_check.needed_python(), libraries=machine_check.needed_libraries(),
-        weir=machine_check.own_version(), manager=manager, paths=[str(tmp_path / "a.jsonl")],
-        store=str(tmp_path / "store"), token="a token", modules={}, code=b"",
-    )  # fmt: skip
+        python=machine_check.needed_python(),
+        libraries=machine_check.needed_libraries(),
+        weir=machine_check.own_version(),
+        manager=manager,
+        paths=[str(tmp_path / "a.jsonl")],
+        store=str(tmp_path / "store"),
+        token="a token",
+        modules={},
+        code=b"",
+    )
 
 
 def test_a_machine_that_has_all_lacks_nothing(needs: Needs) -> None:
@@ -95,7 +101,7 @@ def test_a_followed_file_may_come_later_but_not_its_folder(path: str, needed: st
 
 def test_files_must_be_there_and_objects_of_buckets_need_not() -> None:
     assert needed_path(DataFile("a.csv", (), root="/in")) == os.path.join("/in", "a.csv")
-    assert needed_path(DataFile("s3://b/a.csv", (), found=Found(3, "tag"))) is None
+    assert needed_path(DataFile("s3://b/a.csv", (), version=ObjectVersion(3, "tag"))) is None
 
 
 RULES = """import weir, helper

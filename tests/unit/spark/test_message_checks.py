@@ -142,9 +142,7 @@ def columns(**given: pa.Array) -> pa.RecordBatch:
 def torn_text() -> pa.Array:
     """Texts of which the second begins far behind the end of all of them."""
     offsets = np.array([0, 1 << 30, 2], np.int32)
-    return pa.Array.from_buffers(
-        pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"ab")]
-    )  # fmt: skip
+    return pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"ab")])
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,8 @@ from weir.ingress.connectors.registry import open_any
 from weir.ingress.ingress_log import IngressLog, begin_log
 from weir.ingress.source_signals import IngressRecord
 from weir.kernels.expressions.evaluator import PYTHON_BUILDERS
-from weir.plan.rewrites.rewrite import rewrite
-from weir.plan.stages import cut_stages
 from weir.replay.app_programs import app_program
-from weir.runtime.topology import make_topology
+from weir.runtime.program_plan import plan_program
 from weir.shadow.app_shadow import app_shadow
 from weir.spark.live import shadow_gate
 from weir.spark.live.shadow_gate import ShadowGate, log_heads
@@ -54,12 +52,11 @@ class Gate:
         program = app_program(load_app(folder / "app.py"), logs={"click": path}, out=str(folder))
         shadow = app_shadow(program, most)
         assert shadow is not None
-        plan = cut_stages(rewrite(program), 1)
+        planned = plan_program(program)
         parts = {"click": open_any(program.sources[0], str(folder))}
-        topology = make_topology(plan, plan.vertex_counts(lambda _: 1))
         self.store = ObjectStore(str(folder / "store"))
         self.first = begin_log(self.store, "0.0", "token")
-        read = log_heads(plan, topology, parts, self.store, "token")
+        read = log_heads(planned.stages, planned.topology(parts), parts, self.store, "token")
         self.gate = ShadowGate(shadow, read, is_finite=not path.startswith(("tail", "tcp")))
         self.machine, self.log = FakeManager(), folder / "click.jsonl"
         self.now = 0.0

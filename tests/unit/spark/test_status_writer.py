@@ -8,8 +8,8 @@ import numpy as np
 
 from weir.errors import RunError
 from weir.job.history import History, read_history
-from weir.job.status import JobStatus, read_status, read_story
-from weir.job.story import StoryLine
+from weir.job.status import JobStatus, read_status
+from weir.job.story import StoryLine, read_story
 from weir.reliable.store import Body
 from weir.simulator.simulated_disk import SimulatedDisk
 from weir.spark.live.status_writer import Onlookers

@@ -10,7 +10,7 @@ import pytest
 from weir.errors import RunError
 from weir.files import object_store
 from weir.files.object_store import ObjectStore, existing_store
-from weir.reliable.keys import is_known
+from weir.reliable.object_names import is_known
 from weir.reliable.store import ObjectExists
 
 

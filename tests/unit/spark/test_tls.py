@@ -120,10 +120,20 @@ def test_wrong_files_are_told(
 def test_a_key_with_a_password_is_told_and_not_asked_for(folder: Path) -> None:
     locked = folder / "locked.key"
     subprocess.run(
-        ["openssl", "rsa", "-aes256", "-passout", "pass:x", "-in", folder / "job.key",
-         "-out", locked],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "rsa",
+            "-aes256",
+            "-passout",
+            "pass:x",
+            "-in",
+            folder / "job.key",
+            "-out",
+            locked,
+        ],
+        check=True,
+        capture_output=True,
+    )
     with pytest.raises(PlanError, match="without a password"):
         read_tls(folder / "job.crt", locked)
 

@@ -48,13 +48,13 @@ from weir.handlers.api.parameters import (
 )
 from weir.handlers.runs.running_event import current
 from weir.plan.binding.binder import unknown
-from weir.plan.binding.projection import check_name
 from weir.plan.durations import Ticks
+from weir.plan.fluent.runners import provided
+from weir.plan.fluent.sources import stream
+from weir.plan.fluent.stream import Stream
+from weir.plan.names import check_name
 from weir.plan.operators import Source
 from weir.plan.operators.source import MAX_RECORD
-from weir.plan.runners import provided
-from weir.plan.sources import stream
-from weir.plan.stream import Stream
 from weir.plan.usercode.functions import EmittingApp
 
 if TYPE_CHECKING:
@@ -127,9 +127,13 @@ class App(EmittingApp):
         if name in self.event_types:
             raise PlanError(f"the app `{self.name}` has two event types called `{name}`")
         said = {
-            "vs": vs, "path": path, "ve": ve, "lifetime": lifetime, "idle": idle,
+            "vs": vs,
+            "path": path,
+            "ve": ve,
+            "lifetime": lifetime,
+            "idle": idle,
             "unit": unit,
-        }  # fmt: skip
+        }
         index = len(self.event_types)
         if isinstance(columns, Stream):
             log_options = [option for option, value in said.items() if value is not None]
@@ -150,10 +154,20 @@ class App(EmittingApp):
                 hint = f"vs='{_likely_time(declared)}' says which column it is"
                 raise PlanError(f"the event type `{name}` has no time: `vs` is missing", hint=hint)
             read = stream(
-                name, declared, path or "", vs="vs" if vs is None else vs, ve=ve,
-                lifetime=lifetime, delay=delay, late=late, idle=idle, bad=bad,
-                max_record=max_record, unit=unit, index=index,
-            )  # fmt: skip
+                name,
+                declared,
+                path or "",
+                vs="vs" if vs is None else vs,
+                ve=ve,
+                lifetime=lifetime,
+                delay=delay,
+                late=late,
+                idle=idle,
+                bad=bad,
+                max_record=max_record,
+                unit=unit,
+                index=index,
+            )
             assert isinstance(read.node, Source)
             event_type = EventType(self, name, read, index, path, read.node.options)
         self.event_types[name] = event_type
@@ -192,11 +206,14 @@ class App(EmittingApp):
             )
         dtype, frozen_default = typed_default(name, default, type)
         self.states[name] = State(
-            self, name, dtype, frozen_default,
+            self,
+            name,
+            dtype,
+            frozen_default,
             None if key is None else parse_keys(key),
             None if last is None else parse_span("last", last),
             None if expires is None else parse_span("expires", expires),
-        )  # fmt: skip
+        )
         return self.states[name]
 
     def param(self, name: str, default: ParamValue) -> Any:

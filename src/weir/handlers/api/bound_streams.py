@@ -9,7 +9,7 @@ from weir.errors import PlanError
 from weir.events.types import type_name
 from weir.handlers.api.declarations import EventType
 from weir.plan.binding.binder import unknown
-from weir.plan.stream import Stream
+from weir.plan.fluent.stream import Stream
 
 
 def with_streams(events: Mapping[str, EventType], streams: Mapping[str, Stream]) -> list[EventType]:

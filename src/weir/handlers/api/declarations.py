@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from weir.handlers.api.parameters import AppParam, without_params
 from weir.handlers.runs.running_event import current
+from weir.plan.fluent.stream import Stream
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.schema import Schema
 from weir.plan.states import MERGE_TRAITS, MergeKind, MergeTraits
-from weir.plan.stream import Stream
 
 if TYPE_CHECKING:
     from weir.handlers.api.app import App
@@ -117,9 +117,12 @@ class State:
         self._merge(key, "top_k", (x, k))
 
     def _merge(
-        self, key: object, kind: MergeKind, args: tuple[object, ...],
+        self,
+        key: object,
+        kind: MergeKind,
+        args: tuple[object, ...],
         function: Callable[[Any], object] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         what = "merge" if kind == "call" else kind
         live = self.__dict__.get(what)
         if live is not None:

@@ -119,9 +119,21 @@ def row_function(
     under = None if guard is None else lowered(guard, scope)
     shapes = tuple(_shape(t, scope, dtype) for t, dtype in zip(low, types, strict=True))
     names = tuple(f"v{i}" for i in range(len(low)))
-    struct = Op("dict", tuple(part for pair in zip(map(Const, names), (
-        t if s is None else Python(s, (t,), line=t.line) for t, s in zip(low, shapes, strict=True)
-    ), strict=True) for part in pair))  # fmt: skip
+    struct = Op(
+        "dict",
+        tuple(
+            part
+            for pair in zip(
+                map(Const, names),
+                (
+                    t if s is None else Python(s, (t,), line=t.line)
+                    for t, s in zip(low, shapes, strict=True)
+                ),
+                strict=True,
+            )
+            for part in pair
+        ),
+    )
     members = tuple(
         Call("field", (Column("rows", type=whole), literal(n, 0)), type=dtype)
         for n, dtype in zip(names, types, strict=True)
@@ -286,8 +298,9 @@ def _grouped(name: str, args: tuple[Tree, ...], scope: Scope) -> Expr:
         else:
             groups.append([arg])
         before = is_vector
-    parts = [_truth(g[0] if len(g) == 1 else Op(name, tuple(g), line=g[0].line), scope)
-             for g in groups]  # fmt: skip
+    parts = [
+        _truth(g[0] if len(g) == 1 else Op(name, tuple(g), line=g[0].line), scope) for g in groups
+    ]
     return parts[0] if len(parts) == 1 else Call(name, tuple(parts), type=BOOLEAN)
 
 

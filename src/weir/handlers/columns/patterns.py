@@ -150,7 +150,7 @@ class _Written:
         written = (
             _code(first) if first == last else f"{_code(first)}-{_code(last)}"
             for first, last in runs
-        )  # fmt: skip
+        )
         return f"[{''.join(written)}]"
 
     def _refused(self, what: str) -> NotAColumn:

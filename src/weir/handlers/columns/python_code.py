@@ -14,7 +14,7 @@ from types import FunctionType
 
 from weir.handlers.columns.python_writer import Writer, locate
 from weir.handlers.trees.scope import first_line
-from weir.handlers.trees.values import Const, Op, Tree, bottom_up, children
+from weir.handlers.trees.values import Const, Op, Python, Tree, bottom_up, children
 from weir.plan.usercode.made_functions import MadeFunction, RowLoop
 
 _FOLDED = frozenset(("add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "pos", "invert"))
@@ -39,10 +39,13 @@ class TreeFunction(MadeFunction):
     shapes: tuple[Callable[[object], object] | None, ...] = ()
 
     def make(self) -> Callable[..., object]:
-        return _compiled(self)[0]
+        return _compiled(self, self.lines())[0]
 
     def make_loop(self) -> RowLoop:
-        return _compiled(self)[1]
+        return _compiled(self, self.lines())[1]
+
+    def lines(self) -> tuple[int, ...]:
+        return lines_of(self.trees if self.guard is None else (self.guard, *self.trees))
 
     def identity(self) -> tuple[object, ...]:
         guard = () if self.guard is None else (self.guard,)
@@ -59,8 +62,22 @@ class TreeFunction(MadeFunction):
         return tuple(nodes), ends, len(self.parameters), len(guard), self.shapes
 
 
+def lines_of(trees: Sequence[Tree]) -> tuple[int, ...]:
+    """Return the lines of all parts of values, those of functions that they call included."""
+    lines: list[int] = []
+    for part in bottom_up(*trees):
+        lines.append(part.line)
+        match part:
+            case Python(function=MadeFunction() as called) | Const(value=MadeFunction() as called):
+                lines += called.lines()
+    return tuple(lines)
+
+
 @lru_cache(maxsize=4096)
-def _compiled(function: TreeFunction) -> tuple[Callable[..., object], RowLoop]:
+def _compiled(
+    function: TreeFunction, lines: tuple[int, ...]
+) -> tuple[Callable[..., object], RowLoop]:
+    """Compile a function; equal ones with other lines are compiled for themselves."""
     namespace: dict[str, object] = {}
     # Each is written again, with the same names for the same constants.
     for text, define in ((_Text(function), _Text.function), (_Text(function), _Text.loop)):

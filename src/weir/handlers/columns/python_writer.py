@@ -25,6 +25,7 @@ from weir.handlers.trees.values import (
     children,
 )
 from weir.plan.usercode.functions import ScalarFunction
+from weir.plan.usercode.made_functions import plain_function
 
 _BINARY: dict[str, ast.operator] = {
     "add": ast.Add(), "sub": ast.Sub(), "mul": ast.Mult(), "truediv": ast.Div(),
@@ -167,7 +168,7 @@ class Writer:
                 called: ast.expr = ast.Attribute(self.expr(of), name, _LOAD)
             case Python(function=function, args=args, keywords=keywords):
                 plain = function.function if isinstance(function, ScalarFunction) else function
-                called = self.constant(Const(plain))
+                called = self.constant(Const(plain_function(plain)))
             case _:
                 raise AssertionError(f"no parameter for {tree}")
         arguments = [self.expr(a) for a in args]

@@ -256,8 +256,10 @@ class Vectors:
         left, right = tree.args
         if isinstance(left, Const) and left.value is None:
             left, right = right, left
-        if not (isinstance(right, Const) and (right.value is None or right.value is True
-                                              or right.value is False)):  # fmt: skip
+        if not (
+            isinstance(right, Const)
+            and (right.value is None or right.value is True or right.value is False)
+        ):
             raise NotAColumn(tree.line, "`is` is done by Python, but for None, True and False")
         if right.value is None:
             is_match = match_test(left, self)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from weir.errors import PlanError
 from weir.events.types import BOOLEAN, is_integer
 from weir.handlers.api.app import App
@@ -39,9 +41,9 @@ from weir.handlers.reading.analysis import analyse_app
 from weir.handlers.trees.accesses import Analysed, EmitAccess, MergeAccess
 from weir.plan.binding.binder import unknown
 from weir.plan.expressions import Column
+from weir.plan.fluent.stream import Stream
 from weir.plan.operators import Filter, Node, schema
 from weir.plan.states import Cell
-from weir.plan.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +209,17 @@ def _event_chains(
         }
         chains.append(
             EventChains(
-                of, rows[of.event], waits, on_main, named, app.states, files, parts,
+                of,
+                rows[of.event],
+                waits,
+                on_main,
+                named,
+                app.states,
+                files,
+                parts,
                 vectorise=vectorise,
             )
-        )  # fmt: skip
+        )
     return chains
 
 
@@ -230,9 +239,13 @@ def flow_of(
     groups = {name: app.serial_group(name) for name in app.handlers}
     analysed = analyse_app(app, params)
     return app_flow(
-        list(app.event_types), analysed, groups, list(app.states), _Traits(app, analysed),
+        list(app.event_types),
+        analysed,
+        groups,
+        list(app.states),
+        _Traits(app, analysed),
         vectorise=vectorise,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +269,8 @@ class _Traits:
 
     def _sums(self, state: str) -> bool:
         # A sum may be beyond its type until it is read.
-        return self.is_window(state) and is_integer(self.app.states[state].type)
+        dtype = self.app.states[state].type
+        return self.is_window(state) and (is_integer(dtype) or pa.types.is_decimal(dtype))
 
     def is_window(self, state: str) -> bool:
         return self.app.states[state].last is not None

@@ -78,8 +78,10 @@ def _ways_text(flow: Flow) -> str:
     if not counts:
         return "no handlers"
     texts: dict[HandlerWay, str] = {
-        "columns": "in columns", "rows": "in rows", "serial": "in one partition",
-    }  # fmt: skip
+        "columns": "in columns",
+        "rows": "in rows",
+        "serial": "in one partition",
+    }
     parts = [f"{counts[way]} {text}" for way, text in texts.items() if counts[way]]
     handlers = "handler" if parts[0].startswith("1 ") else "handlers"
     first, _, rest = parts[0].partition(" ")
@@ -113,9 +115,10 @@ def _unit_lines(unit: PlacedUnit, why: str) -> Iterator[str]:
     if unit.unit.group is not None:
         yield f"  {unit.handler}: in one partition (app.serial)"
         for what, names in (
-            ("reads", unit.unit.reads), ("merges into", unit.unit.writes),
+            ("reads", unit.unit.reads),
+            ("merges into", unit.unit.writes),
             ("emits", unit.unit.emits),
-        ):  # fmt: skip
+        ):
             if names:
                 yield f"    {what} {', '.join(sorted(names))}"
         return
@@ -134,7 +137,8 @@ def _plain_text(access: Access, reads: dict[int, str]) -> str:
     """Name an access of a handler in rows: what it computes is CPython's matter."""
     match access:
         case GetAccess():
-            return f"get {access.state}[{key_text(access.key, reads)}]"
+            each = (f", for each x in {tree_text(over, reads)}" for _, over in access.lists)
+            return f"get {access.state}[{key_text(access.key, reads)}]{''.join(each)}"
         case MergeAccess():
             return f"merge {access.state}[{key_text(access.key, reads)}]: {access.kind}"
         case EmitAccess():

@@ -15,7 +15,7 @@ Contract
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -121,6 +121,15 @@ class EventChains:
         """Return the column with the answer of a read, and its type."""
         return self._scope.answers[read.order]
 
+    def gathered_keys(self, read: GetAccess) -> tuple[str, ...]:
+        """Return the columns with the keys of a read by the elements of a list, each a LIST."""
+        return tuple(f"$q{read.order}.{n}" for n in range(len(read.key)))
+
+    def gathered_answers(self, read: GetAccess) -> str:
+        """Return the column with the answers of a read by the elements of a list, in the order of
+        their keys."""
+        return f"$q{read.order}"
+
     def element_column(self, block: int) -> tuple[str, pa.DataType]:
         """Return the column with the element of a loop, and its type."""
         return self._scope.elements[block]
@@ -210,7 +219,9 @@ class EventChains:
             begin = self.main.points[start]
             inside = self._ring_reads(block) & begin.answered
             rows = self._ring_elements(block, begin, inside) or self._elements(access, begin)
-            self.add_point(chain, rows, begin.answered, conditions=self.main.conditions)
+            gathered = {o for o, r in self._reads.items() if r.block == block} - self._on_main
+            answered = begin.answered - gathered
+            self.add_point(chain, rows, answered, conditions=self.main.conditions)
         return chain
 
     def _elements(self, access: Access, begin: ChainPoint) -> Node:
@@ -317,20 +328,29 @@ def scope_of(
         vectorise=vectorise,
     )
     elements: dict[int, tuple[str, pa.DataType]] = {}
-    for access in accesses:
-        if access.block is None or access.block in elements:
+    for access, block, over in _loops(accesses):
+        if block in elements:
             continue
-        assert access.over is not None
         inside = in_handler(scope, access.handler, files)
-        dtype = type_of(access.over, inside)
+        dtype = type_of(over, inside)
         if dtype is None or not pa.types.is_list(dtype):
             what = "unknown type" if dtype is None else f"type {type_name(dtype)}"
             raise PlanError(
                 f"{at(inside, access.line)}: the loop goes over a value of {what}",
                 hint=f"loop over a LIST, or use app.serial({access.handler})",
             )
-        elements[access.block] = (f"$x{access.block}", dtype.value_type)
+        elements[block] = (f"$x{block}", dtype.value_type)
     return replace(scope, elements=elements)
+
+
+def _loops(accesses: Iterable[Access]) -> Iterator[tuple[Access, int, Tree]]:
+    """Return the loops that accesses are in, or whose elements they use: block and list."""
+    for access in accesses:
+        if access.block is not None:
+            assert access.over is not None
+            yield access, access.block, access.over
+        for block, over in access.lists:
+            yield access, block, over
 
 
 def in_handler(scope: Scope, handler: str, files: Mapping[str, str]) -> Scope:

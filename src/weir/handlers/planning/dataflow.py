@@ -10,8 +10,9 @@ Rules
    their reads and merges together, row by row. That is possible where all accesses have one key, in
    each event type the same tree. If all are in one loop, its rows are the loop's; else the event's,
    and loops are run there. Other accesses of the ring's states with that key run with them, unless
-   rule 4 forbids it, or they wait for what itself waits for the ring or, in a loop that is run
-   there, for a read of the loop that is not the ring's.
+   a. rule 4 forbids it,
+   b. they wait for something that waits for the ring, or
+   c. they are in a loop that is run there, and wait for a read of it that is not the ring's.
 4. Within an event a ring has one place, from its first access (the loop that it runs) to its last:
    no other merge into its states may stand between them.
 5. A unit waits for all merges of others into the states that it reads; who reads what it writes
@@ -230,6 +231,7 @@ class _Ways:
                 *_touched(one),
                 one.emits,
                 self._groups.get(one.handler),
+                one.event_columns,
             )
             for one in self._analysed
             if one.handler in self.why_rows
@@ -261,17 +263,26 @@ class _Ways:
             if plan.unit.group is None and state in circles
         }
         for one in self._in_columns():
-            inside = {circles[a] for a, b in _dependences(one)
-                      if a in circles and circles.get(b) == circles[a]}  # fmt: skip
+            inside = {
+                circles[a]
+                for a, b in _dependences(one)
+                if a in circles and circles.get(b) == circles[a]
+            }
             if inside and one.handler not in self._pinned:
                 self.why_rows[one.handler] = "what it reads depends on what it writes"
                 return True
             if inside & live:
-                circle = [plan.unit.handler for plan in plans
-                          if any(circles.get(state) in inside for state in plan.live)]  # fmt: skip
+                circle = [
+                    plan.unit.handler
+                    for plan in plans
+                    if any(circles.get(state) in inside for state in plan.live)
+                ]
                 raise refusal(self._pinned[one.handler], circle)
-            groups = [u for u in self._units() if u.group is not None
-                      and any(circles.get(s) in inside for s in u.touched)]  # fmt: skip
+            groups = [
+                u
+                for u in self._units()
+                if u.group is not None and any(circles.get(s) in inside for s in u.touched)
+            ]
             if groups:
                 mine = [u.handler for u in self._units() if u.group == groups[0].group]
                 raise circle_with_group(mine, [one.handler])

@@ -25,11 +25,11 @@ from weir.handlers.planning.chains import EventChains
 from weir.handlers.trees.accesses import CHECKS, EmitAccess
 from weir.handlers.trees.scope import at
 from weir.handlers.trees.values import Const, Tree
-from weir.plan.binding.projection import check_name
 from weir.plan.expressions import Expr, Literal
+from weir.plan.fluent.stream import Stream
+from weir.plan.names import check_name
 from weir.plan.operators import Enter, Filter, Node, Project, Union, schema
 from weir.plan.schema import common_time
-from weir.plan.stream import Stream
 
 EmitTypes = tuple[tuple[str, pa.DataType], ...]
 
@@ -57,14 +57,17 @@ def chain_branches(number: int, chains: EventChains) -> list[EmitBranch]:
     """Return the emits of the compiled handlers of an event type."""
     return [
         EmitBranch(
-            access.name, (number, access.order),
-            access.order if access.block is None else access.block, access.block is not None,
+            access.name,
+            (number, access.order),
+            access.order if access.block is None else access.block,
+            access.block is not None,
             ((access, chains.scope(access)),),
-            at(chains.scope(access), access.line), _rows_of(chains, access),
+            at(chains.scope(access), access.line),
+            _rows_of(chains, access),
         )
         for access in chains.flow.accesses
         if isinstance(access, EmitAccess) and access.name != CHECKS
-    ]  # fmt: skip
+    ]
 
 
 def check_rows(chains: EventChains) -> list[Node]:

@@ -27,13 +27,15 @@ from weir.handlers.planning.row_stages import (
     Unit,
     UnitPlan,
     UnitStep,
+    list_block,
+    same_key,
     tried,
 )
 from weir.handlers.reach.code_reach import Reach
 from weir.handlers.reach.state_uses import state_uses
 from weir.handlers.trees.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
-from weir.handlers.trees.tree_walks import moved
-from weir.handlers.trees.values import ReadValue, Tree
+from weir.handlers.trees.tree_walks import changed_tree, moved
+from weir.handlers.trees.values import Element, ReadValue, Tree
 from weir.plan.operators import Node
 
 
@@ -163,10 +165,7 @@ def event_flow(
 
 def _placed(plan: UnitPlan, following: int, deferring: Collection[str]) -> PlacedUnit:
     """Number the reads and steps of a unit, from `following` on."""
-    early = tuple(
-        _answered(read, following + n, tuple(map(tried, read.key)), deferring)
-        for n, read in enumerate(plan.early)
-    )
+    early = _placed_early(plan, following, deferring)
     following += len(early)
     steps: list[PlacedStep] = []
     done: list[tuple[int, ...]] = []
@@ -191,10 +190,53 @@ def _placed(plan: UnitPlan, following: int, deferring: Collection[str]) -> Place
     return PlacedUnit(plan, following, early, tuple(steps))
 
 
+def _placed_early(
+    plan: UnitPlan, following: int, deferring: Collection[str]
+) -> tuple[GetAccess, ...]:
+    """Number the early reads of a unit. Those by the elements of a list are in a loop over it, as
+    those of a handler in columns are."""
+    orders: dict[int, int] = {}
+    for access in plan.unit.accesses:
+        if isinstance(access, GetAccess):
+            numbers = (n for n, early in enumerate(plan.early) if same_key(access, early))
+            orders[access.order] = following + next(numbers, 0)
+    blocks: dict[int, int] = {}
+    placed = []
+    for number, read in enumerate(plan.early, following):
+        block = list_block(read)
+
+        def leaf(tree: Tree) -> Tree:
+            match tree:
+                case ReadValue():
+                    return replace(tree, order=orders[tree.order])
+                case Element():
+                    return replace(tree, block=blocks[tree.block])
+            return tree
+
+        if block is not None:
+            blocks.setdefault(block, number)
+        key = tuple(tried(changed_tree(part, leaf)) for part in read.key)
+        answered = _answered(read, number, key, deferring)
+        if block is not None:
+            over = tried(changed_tree(dict(read.lists)[block], leaf))
+            answered = replace(answered, block=blocks[block], over=over)
+        placed.append(answered)
+    return tuple(placed)
+
+
 def _answered(read: GetAccess, order: int, key: Key, deferring: Collection[str]) -> GetAccess:
     """Return a read of a unit as one that is answered before the unit runs, for every row."""
     defers = read.state in deferring
-    return replace(read, order=order, key=key, guard=None, block=None, over=None, defers=defers)
+    return replace(
+        read,
+        order=order,
+        key=key,
+        guard=None,
+        block=None,
+        over=None,
+        lists=(),
+        defers=defers,
+    )
 
 
 def _blocks(accesses: Collection[GetAccess | MergeAccess | EmitAccess]) -> dict[int, int]:
@@ -216,13 +258,15 @@ def serial_order(app: App) -> dict[str, tuple[str, ...]]:
         assert isinstance(handler.function, FunctionType)
         uses[name] = state_uses(handler.function, reach)
     return {
-        event.name: handler_order([
-            Analysed(name, event.name, (), *uses[name], none)
-            for name, handler in app.handlers.items()
-            if event in handler.events
-        ])
+        event.name: handler_order(
+            [
+                Analysed(name, event.name, (), *uses[name], none)
+                for name, handler in app.handlers.items()
+                if event in handler.events
+            ]
+        )
         for event in app.event_types.values()
-    }  # fmt: skip
+    }
 
 
 def event_rows(

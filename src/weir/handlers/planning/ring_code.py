@@ -138,13 +138,15 @@ class _RingRunner:
                 _step_function(step, names, self._accessors)
                 if isinstance(step, RingStep)
                 else _loop_function(
-                    step, names, self._accessors,
+                    step,
+                    names,
+                    self._accessors,
                     self._put(first_list + listed[step]) if reader and step in listed else None,
                 ),
                 step.at if isinstance(step, RingStep) else None,
             )
             for step in port.steps
-        ]  # fmt: skip
+        ]
         cursor, keys, own = self._cursor, port.keys, 2 + len(port.leaves)
         after = own + len(outside)
         empty: Environment = [None] * (len(names) - own)
@@ -216,8 +218,10 @@ def _step_function(
     if step.called is not None:
         merged = step.called.function
         called, name, merge_call = (
-            plain_function(merged.function), saved_name(merged), methods["merge_call"],
-        )  # fmt: skip
+            plain_function(merged.function),
+            saved_name(merged),
+            methods["merge_call"],
+        )
 
         def merge_named(around: Environment, key: Any) -> None:
             if test is None or test(around):

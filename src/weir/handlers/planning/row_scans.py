@@ -4,8 +4,9 @@ Contract
 1. A scan of a step has a port for each event type whose units take that step, with the rows of a
    point of its chain: the event, the keys and answers of reads, what earlier runs recorded.
 2. Columns of what a scan gives out: `$r5` what the step with token 5 gives out (a part of a key),
-   `$w5.sent` the answers that reads of a live state got, `$emessage.9.spam` what the handler at
-   place 9 of an event type emits, `$smessage.9.sent` its merges into a state that others must know.
+   `$q5` whether its unit does nothing on the row, `$w5.sent` the answers that reads of a live state
+   got, `$emessage.9.spam` what the handler at place 9 of an event type emits, `$smessage.9.sent`
+   its merges into a state that others must know.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ from weir.handlers.runs.handler_runs import (
     HandlerPort,
     HandlerRun,
     KeyEffect,
+    ListedReads,
     MergeEffect,
     MergeUse,
     NeverEffect,
     PlannedHandler,
+    QuietEffect,
     ReadUse,
     RecordEffect,
     StateUse,
@@ -101,6 +104,8 @@ def given_out(
                 key = KeyEffect(event, handler, frozenset(states), part)
                 column = RowEffect(f"$r{token}", cells[states[0]].keys[part])
                 outputs.append(GivenOut(key, column))
+            quiet = QuietEffect(event, handler)
+            outputs.append(GivenOut(quiet, RowEffect(_quiet_column(placed), BOOLEAN)))
         case LiveStep(states=states) if not run.is_last:
             for state in states:
                 if _reads(unit, state):
@@ -148,7 +153,12 @@ def run_port(
     """Make the port of the units of one event type, at a point of its chain."""
     columns = PortColumns(at.node)
     event = runs[0].event
-    own = [name for name, _ in chains.event_columns]
+    reached = [run.unit.unit.event_columns for run in runs]
+    own = [
+        name
+        for name, _ in chains.event_columns
+        if any(columns is None or name in columns for columns in reached)
+    ]
     extra: dict[str, None] = {}
 
     def column(preferred: str, expr: Expr) -> str:
@@ -181,8 +191,16 @@ def _planned(
     assert callable(column)
     unit, scope = run.unit, chains.unit_scope(run.unit.handler)
     answers = []
+    lists = []
     for read in unit.reads:
         if read.order in at.answered and _is_before(run, read):
+            if read.block is not None:
+                names = (*chains.gathered_keys(read), chains.gathered_answers(read))
+                own = schema(at.node)
+                columns = (column(n, Column(n, type=own.type_of(n))) for n in names)
+                *key, gathered = columns
+                lists.append(ListedReads(read.state, tuple(key), gathered, read.defers))
+                continue
             types = cells[read.state].keys
             keys = tuple(
                 column(f"$a{read.order}.{n}", column_of(part, scope, target=dtype))
@@ -191,8 +209,11 @@ def _planned(
             name, dtype = chains.answer_column(read)
             answer = column(name, Column(name, type=dtype))
             answers.append(AnsweredRead(read.state, keys, answer, read.defers))
-    recorded = []
+    recorded, quiet = [], []
     for number, placed in enumerate(unit.steps):
+        if isinstance(placed.step, AskedStep) and _needs_step(run, number):
+            name = _quiet_column(placed)
+            quiet.append(column(name, Column(name, type=BOOLEAN)))
         if isinstance(placed.step, LiveStep) and _needs_step(run, number):
             for state in placed.step.states:
                 if _reads(unit, state):
@@ -200,7 +221,15 @@ def _planned(
                     dtype = pa.list_(cells[state].type)
                     recorded.append((state, column(name, Column(name, type=dtype))))
     uses = tuple(_use(run, state) for state in sorted(unit.unit.touched))
-    return PlannedHandler(unit.handler, uses, tuple(answers), tuple(recorded), run.is_last)
+    return PlannedHandler(
+        unit.handler,
+        uses,
+        tuple(answers),
+        tuple(lists),
+        tuple(recorded),
+        tuple(quiet),
+        run.is_last,
+    )
 
 
 def _is_before(run: UnitRun, read: GetAccess) -> bool:
@@ -392,6 +421,10 @@ def never_column(unit: PlacedUnit) -> str:
 
 def merge_column(unit: PlacedUnit, state: str) -> str:
     return f"$s{unit.unit.event}.{unit.place}.{state}"
+
+
+def _quiet_column(placed: PlacedStep) -> str:
+    return f"$q{placed.tokens[0]}"
 
 
 def _record_column(placed: PlacedStep, state: str) -> str:

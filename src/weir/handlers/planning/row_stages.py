@@ -8,15 +8,18 @@ Rules
 1. T depends on S where what T holds may follow from a read of S: in columns, by a merge into T that
    uses the read; for a unit by every merge into T after a read of S, and if it also reads T by
    every read of T after one of S. States that depend on each other in a circle are one *block*.
-2. A state is *live* for a unit that reads and merges it, that merges functions into it, or that
-   takes part in its circle. All accesses of a unit to the live states of a block must have one key.
-3. A read is *early* if its key is made of columns and constants, and if it cannot fail (or its
-   failure can wait): then every row asks it, with None for what cannot be computed. Else the unit
-   runs up to the read, to tell its key. So it does where an early answer could depend on what the
-   unit itself merges before the read.
-   A read with a key that an earlier one tells for sure is answered along with it.
-4. Blocks that a unit uses by one key are one block, and its last live step waits for all its reads,
-   where nothing that they need waits for them: then the unit runs once.
+2. A state is *live* for a unit that merges functions into it, that takes part in its circle, or
+   that reads and merges it (unless all merges have other keys and come before the reads). All
+   accesses of a unit to the live states of a block must have one key.
+3. A read is *early* if its key is made of columns and constants, it cannot fail (or its failure can
+   wait), and the unit has merged nothing before it that the answer could depend on. Every row asks
+   early reads, with None for a key that cannot be computed. For any other read the unit runs up to
+   the read, to compute its key.
+   A read whose key an earlier read is sure to have computed is answered along with that one.
+   A key of an early read may also use the elements of one list, and the answers of other early
+   reads: then every row asks for all elements of the list, whichever the unit needs.
+4. Blocks that a unit uses under one key are joined, and its last live step waits for all its reads,
+   so that the unit runs once. They are not joined if two steps would then wait for each other.
 5. A step needs the answers of all reads before its last access; where one of them comes only later,
    the unit cannot run in rows. What a unit emits, and its merges into states that are not live, are
    taken by its last step, which needs all others; merges that its reads may depend on by a step
@@ -53,7 +56,8 @@ StateAccess: TypeAlias = GetAccess | MergeAccess
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A `Unit` is a handler in rows, for one event type; `accesses` are in the order in which they
-    may happen. `group` is its serial group, if it is in one."""
+    may happen. `group` is its serial group, if it is in one, `event_columns` are the columns of
+    the event that its code can reach; None: all."""
 
     event: str
     handler: str
@@ -62,6 +66,7 @@ class Unit:
     writes: frozenset[str]
     emits: frozenset[str]
     group: int | None = None
+    event_columns: frozenset[str] | None = None
 
     @property
     def touched(self) -> frozenset[str]:
@@ -314,9 +319,7 @@ def _unit_edges(unit: Unit) -> set[tuple[str, str]]:
         return {(a, b) for a in unit.touched for b in unit.writes}
     edges = set()
     reads: list[GetAccess] = []
-    for access in unit.accesses:
-        if isinstance(access, EmitAccess):
-            continue
+    for access in _in_any_order(unit):
         if access.state in unit.writes:
             before = {read.state for read in reads if not are_exclusive(read, access)}
             edges |= {(state, access.state) for state in before - {access.state}}
@@ -327,13 +330,47 @@ def _unit_edges(unit: Unit) -> set[tuple[str, str]]:
     return edges
 
 
+def _in_any_order(unit: Unit) -> list[StateAccess]:
+    """Return the accesses to states in an order in which one comes before another, maybe again,
+    wherever it may do so when the unit runs.
+
+    What repeats together comes twice. What others may run later comes once more at the end, twice.
+    """
+    accesses = [a for a in unit.accesses if not isinstance(a, EmitAccess)]
+    spans: list[tuple[int, int]] = []
+    ends: dict[tuple[int | None, int], int] = {}
+    for n, access in enumerate(accesses):
+        if _repeats(access):
+            ends[access.block, access.region] = n
+    following = 0
+    for n, access in enumerate(accesses):
+        if not _repeats(access):
+            continue
+        end = ends[access.block, access.region] + 1
+        if n < following:
+            start, before = spans.pop()
+            spans.append((start, max(end, before)))
+        else:
+            spans.append((n, end))
+        following = spans[-1][1]
+    ordered: list[StateAccess] = []
+    following = 0
+    for start, end in spans:
+        ordered += accesses[following:end] + accesses[start:end]
+        following = end
+    ordered += accesses[following:]
+    later = [access for access in accesses if access.is_deferred]
+    return ordered + later + later
+
+
 def are_exclusive(one: StateAccess, other: StateAccess) -> bool:
     """Tell whether two accesses are on different branches: no event has both."""
     if one.guard is None or other.guard is None:
         return False
     for a, b in zip(conjuncts_of(one.guard), conjuncts_of(other.guard), strict=False):
         if a is not b:
-            return _is_not(a, b) or _is_not(b, a)
+            is_fixed = all(_is_fixed((a, b), x.varying_from) for x in (one, other) if x.repeats)
+            return is_fixed and (_is_not(a, b) or _is_not(b, a))
     return False
 
 
@@ -341,11 +378,10 @@ def _is_not(a: Tree, b: Tree) -> bool:
     return isinstance(a, Op) and a.name == "not" and a.args[0] is b
 
 
-def _is_early(read: GetAccess, unit: Unit, traits: StateTraits) -> bool:
-    """Tell whether a read may be asked by every row, for all that its key says."""
-    if traits.can_fail(read.state):
-        return False
-    return all(map(_is_of_columns, read.key))
+def list_block(read: GetAccess) -> int | None:
+    """Return the block of the list whose elements a read's key is made of; None if it is of none,
+    or of several."""
+    return read.lists[0][0] if len(read.lists) == 1 else None
 
 
 def _is_of_columns(part: Tree) -> bool:
@@ -376,9 +412,10 @@ class _Blocks:
 def _blocks(states: Sequence[str], edges: Edges) -> _Blocks:
     components = strong_components(list(states), edges)
     circles = frozenset(
-        n for n, component in enumerate(components)
+        n
+        for n, component in enumerate(components)
         if len(component) > 1 or component[0] in edges[component[0]]
-    )  # fmt: skip
+    )
     return _Blocks({s: n for n, component in enumerate(components) for s in component}, circles)
 
 
@@ -437,8 +474,8 @@ class _Planning:
     def __init__(self, unit: Unit, edges: Edges, blocks: _Blocks, traits: StateTraits) -> None:
         self._unit, self._edges, self._blocks = unit, edges, blocks
         self._traits = traits
-        self._accesses = [a for a in unit.accesses if not isinstance(a, EmitAccess)]
-        """In order; an index in this list is the position of an access."""
+        self._accesses = _in_any_order(unit)
+        """An index in this list is a position of an access; it may have several."""
         self._live = {s for s in unit.touched if self._is_live(s)}
         # A circle runs in one scan: what the unit reads of it is not there before that.
         joined = {blocks.of[s] for s in self._live} & blocks.circles
@@ -498,7 +535,7 @@ class _Planning:
     # --- states ------------------------------------------------------------------------------
 
     def _is_live(self, state: str) -> bool:
-        accesses = self._unit.of(state)
+        accesses = [a for a in self._accesses if a.state == state]
         reads = any(isinstance(a, GetAccess) for a in accesses)
         merges = [a for a in accesses if isinstance(a, MergeAccess)]
         if any(map(_is_function, merges)):
@@ -522,20 +559,43 @@ class _Planning:
 
     def _early_reads(self) -> list[GetAccess]:
         early: list[GetAccess] = []
+        self._early_blocks: dict[int, int | None] = {}
+        """The reads that are answered early, by order: of those by elements, the list's block."""
         for position, access in enumerate(self._accesses):
-            if (
-                isinstance(access, GetAccess)
-                and access.state not in self._live
-                and not any(same_key(access, other) for other in early)
-                and self._is_asked_early(access, position)
-            ):
+            if not isinstance(access, GetAccess) or access.state in self._live:
+                continue
+            if not self._is_asked_early(access, position):
+                continue
+            self._early_blocks[access.order] = list_block(access)
+            if not any(same_key(access, other) for other in early):
                 early.append(access)
         return early
 
     def _is_asked_early(self, read: GetAccess, position: int) -> bool:
-        return _is_early(read, self._unit, self._traits) and not self._follows_merges(
-            read, position
-        )
+        if self._traits.can_fail(read.state) or self._follows_merges(read, position):
+            return False
+        return all(map(_is_of_columns, read.key)) or self._is_of_elements(read)
+
+    def _is_of_elements(self, read: GetAccess) -> bool:
+        """Tell whether the key of a read is made of what every row has for each element of one
+        list."""
+        block = list_block(read)
+        if block is None:
+            return False
+        (over,) = (over for _, over in read.lists)
+        for tree in (over, *read.key):
+            for part in walk_tree(tree):
+                if isinstance(part, Opaque | Old):
+                    return False
+                if isinstance(part, Element) and part.block != block:
+                    return False
+                if isinstance(part, ReadValue):
+                    if part.order not in self._early_blocks:
+                        return False
+                    inner = self._early_blocks[part.order]
+                    if inner not in (None, block) or (tree is over and inner is not None):
+                        return False
+        return True
 
     def _follows_merges(self, read: GetAccess, position: int) -> bool:
         """Tell whether the answer of a read may depend on what this unit merges before it."""
@@ -715,8 +775,11 @@ class _Planning:
         scans = {self._blocks.of[s] for s in self._live}
         notes = []
         for state in sorted(self._unit.writes - self._live):
-            merges = [n for n, a in enumerate(self._accesses)
-                      if isinstance(a, MergeAccess) and a.state == state]  # fmt: skip
+            merges = [
+                n
+                for n, a in enumerate(self._accesses)
+                if isinstance(a, MergeAccess) and a.state == state
+            ]
             in_scan = self._blocks.of[state] in scans  # which has them before it runs
             if merges and (in_scan or reachable([state], waits) & used):
                 last = merges[-1]

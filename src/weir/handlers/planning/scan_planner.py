@@ -20,6 +20,7 @@ from weir.handlers.api.app import App
 from weir.handlers.planning.chains import ChainPoint, EventChains, RowChain
 from weir.handlers.planning.dataflow import Flow, Request, Ring, RingPlace, waits_for
 from weir.handlers.planning.emitted_streams import EmitTypes
+from weir.handlers.planning.gathering_scans import gathering_scan
 from weir.handlers.planning.handler_order import PlacedUnit
 from weir.handlers.planning.ring_scans import (
     outside_reads,
@@ -44,10 +45,10 @@ from weir.handlers.planning.scan_ports import ScanPort, reader_port, state_cells
 from weir.handlers.trees.accesses import Access, EmitAccess, GetAccess, MergeAccess, access_place
 from weir.handlers.trees.values import Tree
 from weir.plan.expressions import Literal
+from weir.plan.fluent.stream import Stream
 from weir.plan.operators import Filter, FinalState, Node, Project, RowScan, StateScan, schema
 from weir.plan.saved_states import key_names
 from weir.plan.states import Cell, RowCode, StateRead
-from weir.plan.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +124,12 @@ class ScanPlanner:
             if self._run_units():
                 continue
             waiting = self._waiting()
-            if not waiting:
-                break
-            self._answer(waiting)
+            if waiting and self._answer(waiting):
+                continue
+            if self._gather():
+                continue
+            assert not waiting, "reads wait for each other, and no ring was found"
+            break
         assert all(not self._steps_left(unit) for unit in self._units)
 
     def last_run(self, unit: PlacedUnit) -> Node:
@@ -171,7 +175,13 @@ class ScanPlanner:
                 chain = of_event.home(access)
                 if isinstance(access, GetAccess):
                     if not of_event.is_on_main(access):
-                        continue  # its use determines on which rows
+                        if self._is_gathered(name, access) and chain is not None:
+                            own = [] if access.order in chain.points[-1].answered else [access]
+                            for read in (*pending, *own):
+                                waiting[name, id(chain), read.order] = _Waiting(
+                                    of_event, chain, read
+                                )
+                        continue  # else its use determines on which rows
                     chain = of_event.main
                     unanswered = access.order not in chain.points[-1].answered
                     pending = [access] if unanswered else []
@@ -182,8 +192,33 @@ class ScanPlanner:
 
     # --- which scan is next --------------------------------------------------------------------
 
-    def _answer(self, waiting: list[_Waiting]) -> None:
-        """Add the next scan."""
+    def _is_gathered(self, event: str, read: GetAccess) -> bool:
+        """Tell whether a unit needs the answers of a read for all elements of a list."""
+        units = (unit for unit in self._units if unit.unit.event == event)
+        return any(read is early for unit in units for early in unit.early)
+
+    def _gather(self) -> bool:
+        """Put the answers of reads by elements of lists into columns of the events' rows, as far as
+        they are there; tell whether there were any."""
+        for of_event in self._inputs.chains:
+            at = of_event.main.points[-1]
+            reads: list[tuple[RowChain, GetAccess]] = []
+            for unit in self._units:
+                for read in unit.early if unit.unit.event == of_event.flow.event else ():
+                    chain = None if of_event.is_on_main(read) else of_event.home(read)
+                    if chain is None or read.order in at.answered:
+                        continue
+                    if read.order in chain.points[-1].answered:
+                        reads.append((chain, read))
+            if reads:
+                scan = gathering_scan(of_event, reads, self._cells, self._inputs.depth)
+                orders = {read.order for _, read in reads}
+                of_event.add_point(of_event.main, scan, at.answered | orders)
+                return True
+        return False
+
+    def _answer(self, waiting: list[_Waiting]) -> bool:
+        """Add the next scan, if there is one that can be made."""
         groups: dict[object, list[_Waiting]] = {}
         for one in waiting:
             types = self._cells[one.read.state].keys
@@ -192,7 +227,8 @@ class ScanPlanner:
             groups.setdefault(key, []).append(one)
         ready = {group: [w for w in ws if self._is_ready(w)] for group, ws in groups.items()}
         able = [group for group, members in ready.items() if members]
-        assert able, "reads wait for each other, and no ring was found"
+        if not able:
+            return False
         whole = [group for group in able if len(ready[group]) == len(groups[group])]
         chosen = ready[(whole or able)[0]]
         chains, chain = chosen[0].chains, chosen[0].chain
@@ -202,6 +238,7 @@ class ScanPlanner:
             self._scan(chains, chain, reads)
         else:
             self._ring_scan(chains, chain, *ring_place)
+        return True
 
     def _is_ready(self, one: _Waiting) -> bool:
         ring_place = self._rings.get((one.chains.flow.event, one.read.order))
@@ -238,16 +275,24 @@ class ScanPlanner:
         states = {cell.state: n for n, cell in enumerate(cells)}
         answers = tuple(
             StateRead(
-                states[read.state], chains.answer(read.order), read.order,
+                states[read.state],
+                chains.answer(read.order),
+                read.order,
                 read.order if read.block is None else read.block,
-                access_place(read, chains.scope(read).where), read.defers,
+                access_place(read, chains.scope(read).where),
+                read.defers,
             )
             for read in reads
-        )  # fmt: skip
+        )
         scan = StateScan(
-            tuple(port.node for port in ports), tuple(port.keys for port in ports), cells,
-            tuple(port.merges for port in ports), answers, self._inputs.depth, restored,
-        )  # fmt: skip
+            tuple(port.node for port in ports),
+            tuple(port.keys for port in ports),
+            cells,
+            tuple(port.merges for port in ports),
+            answers,
+            self._inputs.depth,
+            restored,
+        )
         chains.add_point(chain, scan, at.answered | {read.order for read in reads})
         self.notes.append(ScanNote(chains.flow.event, reads, tuple(own), tuple(others)))
 
@@ -303,9 +348,14 @@ class ScanPlanner:
                 continue
             restored = self._restore((cell,), ports)
             scan = StateScan(
-                tuple(port.node for port in ports), tuple(port.keys for port in ports), (cell,),
-                tuple(port.merges for port in ports), (), self._inputs.depth, restored,
-            )  # fmt: skip
+                tuple(port.node for port in ports),
+                tuple(port.keys for port in ports),
+                (cell,),
+                tuple(port.merges for port in ports),
+                (),
+                self._inputs.depth,
+                restored,
+            )
             nodes.append(Filter(scan, Literal(False, type=BOOLEAN)))
         return nodes
 
@@ -318,10 +368,14 @@ class ScanPlanner:
         ports += [_no_merges(check, cell) for check in checks]
         restored = self._restore((cell,), ports)
         node = FinalState(
-            tuple(port.node for port in ports), tuple(port.keys for port in ports), cell,
-            tuple(port.merges for port in ports), self._inputs.depth,
-            restored[0] if restored else None, self._inputs.as_of,
-        )  # fmt: skip
+            tuple(port.node for port in ports),
+            tuple(port.keys for port in ports),
+            cell,
+            tuple(port.merges for port in ports),
+            self._inputs.depth,
+            restored[0] if restored else None,
+            self._inputs.as_of,
+        )
         return Stream(node, cell.state)
 
     # --- merges --------------------------------------------------------------------------------
@@ -341,9 +395,11 @@ class ScanPlanner:
         return sorted(own, key=lambda m: m.order), others
 
     def _writers(
-        self, merges: Iterable[tuple[str, MergeAccess]], cells: tuple[Cell, ...],
+        self,
+        merges: Iterable[tuple[str, MergeAccess]],
+        cells: tuple[Cell, ...],
         without: Iterable[PlacedUnit] = (),
-    ) -> list[ScanPort]:  # fmt: skip
+    ) -> list[ScanPort]:
         """Return the ports of merges by handlers in columns, and those of units' merges into these
         states, but for what units merge that run in the scan itself and have the state there."""
         ports = writer_ports(((self._by_event[e], m) for e, m in merges), cells)

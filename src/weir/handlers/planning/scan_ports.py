@@ -45,9 +45,13 @@ class PortColumns:
         self.added: dict[str, Expr] = {}
 
     def name(self, preferred: str, expr: Expr) -> str:
-        """Return the column that has a value: one that is there, or a new one."""
+        """Return the column that has a value: one that is there, or a new one, named so that no
+        other column of the rows has that name."""
         if isinstance(expr, Column) and self.own.get(expr.name) == expr.type:
             return expr.name
+        # An earlier scan of the event may have needed a column for the same access.
+        while preferred in self.own:
+            preferred += "'"
         self.added[preferred] = expr
         return preferred
 

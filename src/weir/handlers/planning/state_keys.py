@@ -1,5 +1,7 @@
 """Determines the types of a state's keys: declared, or inferred from the keys that handlers use.
 
+A part whose type one access does not show has the type that others show.
+
 Keys are compared as groups are: an INT equals a BIGINT of the same value. Python also finds that
 1 == 1.0 == True; keys of such different types are refused, as they would be different groups.
 """
@@ -35,13 +37,15 @@ def app_cells(states: Mapping[str, State], accesses: Sequence[TypedAccess]) -> d
 
 
 def _found_keys(state: str, accesses: Sequence[TypedAccess]) -> tuple[pa.DataType, ...] | None:
-    key_types: list[pa.DataType] | None = None
-    first = ""
+    key_types: list[pa.DataType | None] | None = None
+    first, unknown = "", None
     for access, scope in accesses:
         if not isinstance(access, GetAccess | MergeAccess) or access.state != state:
             continue
         types = _key_types(access, scope)
         here = at(scope, access.line)
+        if unknown is None and None in types:
+            unknown = access, scope
         if key_types is None:
             key_types, first = types, here
             continue
@@ -51,6 +55,9 @@ def _found_keys(state: str, accesses: Sequence[TypedAccess]) -> tuple[pa.DataTyp
                 f"and {len(types)} in {here}"
             )
         for i, dtype in enumerate(types):
+            if dtype is None or key_types[i] is None:
+                key_types[i] = dtype or key_types[i]
+                continue
             both = common_key_type(key_types[i], dtype)
             if both is None:
                 raise PlanError(
@@ -59,20 +66,28 @@ def _found_keys(state: str, accesses: Sequence[TypedAccess]) -> tuple[pa.DataTyp
                     hint="make them one type: int(…), float(…), str(…)",
                 )
             key_types[i] = both
+    if key_types is not None and None in key_types:
+        assert unknown is not None
+        raise _not_known(*unknown, key_types)
     return None if key_types is None else tuple(key_types)
 
 
-def _key_types(access: GetAccess | MergeAccess, scope: Scope) -> list[pa.DataType]:
+def _not_known(
+    access: GetAccess | MergeAccess, scope: Scope, types: Sequence[pa.DataType | None]
+) -> PlanError:
+    part = access.key[types.index(None)]
+    what = "a key" if isinstance(part, Opaque) else f"the key {tree_text(part)}"
+    return PlanError(
+        f"{at(scope, access.line)}: the type of {what} of `{access.state}` is not known",
+        hint=f"declare it: app.state('{access.state}', …, key={_example(types)})",
+    )
+
+
+def _key_types(access: GetAccess | MergeAccess, scope: Scope) -> list[pa.DataType | None]:
     types = []
     for part in access.key:
         dtype = type_of(part, scope)
-        if dtype is None:
-            what = "a key" if isinstance(part, Opaque) else f"the key {tree_text(part)}"
-            raise PlanError(
-                f"{at(scope, access.line)}: the type of {what} of `{access.state}` is not known",
-                hint=f"declare it: app.state('{access.state}', …, key={_example(len(access.key))})",
-            )
-        if pa.types.is_nested(dtype):
+        if dtype is not None and pa.types.is_nested(dtype):
             raise PlanError(
                 f"{at(scope, access.line)}: a key of `{access.state}` is a {type_name(dtype)}",
                 hint="a key is one value, or a tuple of values",
@@ -81,9 +96,10 @@ def _key_types(access: GetAccess | MergeAccess, scope: Scope) -> list[pa.DataTyp
     return types
 
 
-def _example(parts: int) -> str:
-    """Write how a key of so many parts may be declared."""
-    return repr("BIGINT") if parts == 1 else repr(("STRING",) * parts)
+def _example(types: Sequence[pa.DataType | None]) -> str:
+    """Write how a key may be declared whose parts have these types, as far as they are known."""
+    names = tuple("STRING" if dtype is None else type_name(dtype) for dtype in types)
+    return repr(names[0]) if len(names) == 1 else repr(names)
 
 
 def common_key_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:

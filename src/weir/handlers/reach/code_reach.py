@@ -1,5 +1,6 @@
-"""What some code of the user's may touch, found without running it: all branches, and all functions
-of the user's that it mentions, directly or not.
+"""What some code of the user's may touch, found without running it.
+
+All branches count, and all functions of the user's that it mentions, directly or not.
 
 Contract
 1. States, emits and parameters that are mentioned anywhere count, so the answer may be too large,
@@ -237,13 +238,13 @@ class _Mentioned:
                     self._check_path(things[mention.name], mention)
 
     def _check_path(self, thing: object, mention: Mention) -> None:
-        written = mention.name
+        written, rest = mention.name, mention.attributes
         self._check_ban(thing, written, mention)
-        for name in mention.attributes:
-            thing, written = attribute(thing, name), f"{written}.{name}"
-            if thing is DYNAMIC:
-                return
+        while rest and (inner := attribute(thing, rest[0])) is not DYNAMIC:
+            thing, written, rest = inner, f"{written}.{rest[0]}", rest[1:]
             self._check_ban(thing, written, mention)
+        if not isinstance(mention.node, ast.Name):
+            self._check_change(thing, rest, mention)
 
     def _error(self, message: str, node: ast.AST, hint: str = "") -> ScriptError:
         return self._file.error(message, node, hint)
@@ -316,13 +317,17 @@ class _Mentioned:
                 "what a handler remembers lies in states: app.state(…)",
             )
         by_method = (
-            mention.call is not None and len(rest) == 1 and rest[0] in MUTATORS
+            mention.call is not None
+            and len(rest) == 1
+            and rest[0] in MUTATORS
             and issubclass(type(thing), _CHANGED_KINDS)
-        )  # fmt: skip
+        )
         in_cache = (
-            mention.call is not None and len(rest) == 2 and rest[1] in MUTATORS
+            mention.call is not None
+            and len(rest) == 2
+            and rest[1] in MUTATORS
             and issubclass(type(static_attribute(thing, rest[0])), functools.cached_property)
-        )  # fmt: skip
+        )
         if mention.stored or by_method or in_cache:
             of_method = by_method or in_cache
             what = ".".join((mention.name, *mention.attributes[: -1 if of_method else None]))

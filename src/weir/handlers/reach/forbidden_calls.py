@@ -1,5 +1,4 @@
-"""What no handler may call, however it is run: its result differs from run to run, or it acts on
-the world outside.
+"""What no handler may call: its result differs from run to run, or it acts on the world outside.
 
 A rule is the full name of a function, or a prefix of such names; the first that fits counts.
 """
@@ -35,6 +34,7 @@ _PRECISION = Ban(
     "make a context in the handler: decimal.Context(prec=9).divide(a, b)",
 )
 _HISTORY = Ban("tells what ran before in the process", "count in a state: app.state(…)")
+_INSIDE = Ban("looks into running code", "hand values over as arguments")
 _LATER = Ban("runs code at a time that no replay repeats", "write it in one thread")
 
 _BOUND = (BuiltinFunctionType, MethodType, MethodWrapperType)
@@ -59,6 +59,7 @@ _BANS: tuple[tuple[str, Ban], ...] = (
     ("urllib.request", _OUTSIDE), ("http.", _OUTSIDE), ("requests.", _OUTSIDE),
     *((f"decimal.{n}", _PRECISION) for n in ("getcontext", "setcontext", "localcontext")),
     ("functools._lru_cache_wrapper.cache_info", _HISTORY),
+    ("inspect.", _INSIDE), ("gc.", _INSIDE),
     ("threading.", _LATER), ("_thread.", _LATER), ("asyncio.", _LATER),
     ("multiprocessing.", _LATER), ("concurrent.", _LATER),
 )  # fmt: skip
@@ -83,6 +84,8 @@ def banned_attribute(node: ast.AST) -> Ban | None:
     match node:
         case ast.Attribute(attr="__hash__"):
             return _ADDRESS
+        case ast.Attribute(attr="f_locals" | "cell_contents"):
+            return _INSIDE
         case ast.Call(func=ast.Attribute(attr="cache_info")):
             return _HISTORY
     return None

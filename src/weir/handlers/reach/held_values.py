@@ -1,5 +1,7 @@
-"""What the names of a handler's text may stand for, as far as states are concerned: states, their
-methods, functions and objects that may lead to states, and what lies in containers.
+"""What the names of a handler's text may stand for, as far as states are concerned.
+
+That is states, their methods, functions and objects that may lead to states, and the contents of
+containers.
 
 A value is data, or one of these things (`Held.things`), or has them inside, however deep
 (`Held.parts`).

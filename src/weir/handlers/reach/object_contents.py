@@ -1,5 +1,4 @@
-"""What lies in an object of the program, however deep: functions, states and all else that a
-handler that mentions it may reach.
+"""The contents of an object of the program, however deep, that a handler may reach through it.
 
 Rules
 1. A container holds its elements, a dict its keys and values; so do those of classes made of them.

@@ -4,8 +4,8 @@ Rules
 1. A function reaches the globals that its code (and the code in it) names, its closure, its
    defaults and its attributes; of a module that it reaches, the attributes that some reached code
    names.
-2. A container reaches its elements, an object its attributes and its class, a class its members and
-   bases, a bound method (of C, too) its object, a partial its function and arguments.
+2. A container reaches its elements, an object its attributes and its class, a class its members,
+   bases and metaclass, a bound method (of C, too) its object, a partial its function and arguments.
 3. Modules and classes of libraries are not looked into; what their objects hold is.
 4. Handles (states, the app, event types, parameters) are reached and lead nowhere.
 5. Nothing of the user's is run: no property, no `__getattr__`, no `__iter__`.
@@ -154,8 +154,10 @@ class _ObjectWalk:
 
     def _of_function(self, function: FunctionType) -> list[object]:
         parts: list[object] = [
-            *(function.__closure__ or ()), function.__defaults__, function.__kwdefaults__,
-        ]  # fmt: skip
+            *(function.__closure__ or ()),
+            function.__defaults__,
+            function.__kwdefaults__,
+        ]
         parts += function.__dict__.values()
         if is_users(function):
             self._names |= _code_names(function.__code__)
@@ -166,7 +168,7 @@ class _ObjectWalk:
         if not is_users_class(cls):
             return []
         self._names |= class_dict(cls).keys()
-        return [*class_dict(cls).values(), *class_mro(cls)[1:]]
+        return [*class_dict(cls).values(), *class_mro(cls)[1:], type(cls)]
 
 
 def named_globals(function: FunctionType) -> list[tuple[str, object]]:

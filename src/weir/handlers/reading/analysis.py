@@ -21,6 +21,7 @@ from weir.errors import PlanError
 from weir.handlers.api.app import App
 from weir.handlers.api.declarations import EventHandler, EventType
 from weir.handlers.reach.code_reach import Reach, resolver
+from weir.handlers.reach.event_columns import reached_columns
 from weir.handlers.reach.held_values import StateUses
 from weir.handlers.reach.state_uses import state_uses
 from weir.handlers.reading import calls, expressions, opaque_code, statements
@@ -77,6 +78,9 @@ def _analysed(
     assert isinstance(function, FunctionType)
     touched = reach.of_function(function, handler=True)
     reach.check_kept(function)
+    node = reach.source(function).node
+    assert isinstance(node, ast.FunctionDef)
+    reached = reached_columns(node, [name for name, _ in event.columns])
     run = Execution(app, event, handler.name, params, reach, _Steps())
     uses = _uses(app, handler, event, reach)
     try:
@@ -85,14 +89,28 @@ def _analysed(
     except HandleLost as refused:
         error = refused.error()
         return Analysed(
-            handler.name, event.name, (), *uses, frozenset(touched.emits),
-            refused=str(error), refused_line=error.line,
-        )  # fmt: skip
+            handler.name,
+            event.name,
+            (),
+            *uses,
+            frozenset(touched.emits),
+            refused=str(error),
+            refused_line=error.line,
+            event_columns=reached,
+        )
     except RecursionError as error:
         raise PlanError(f"the handler `{handler.name}` is nested too deeply") from error
     _check_uses(accesses, uses, function.__code__.co_filename)
     emits = frozenset(a.name for a in accesses if isinstance(a, EmitAccess) and not a.is_hidden)
-    return Analysed(handler.name, event.name, tuple(accesses), *uses, emits, run.why_rows)
+    return Analysed(
+        handler.name,
+        event.name,
+        tuple(accesses),
+        *uses,
+        emits,
+        run.why_rows,
+        event_columns=reached,
+    )
 
 
 def _uses(app: App, handler: EventHandler, event: EventType, reach: Reach) -> StateUses:
@@ -133,9 +151,12 @@ def _run(run: Execution, function: FunctionType) -> None:
     node = source.node
     assert isinstance(node, ast.FunctionDef)
     frame = Frame(
-        function.__name__, source.file, bound_names(node), resolver(function),
+        function.__name__,
+        source.file,
+        bound_names(node),
+        resolver(function),
         function.__globals__,
-    )  # fmt: skip
+    )
     values = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
     event = CallArguments((TheEvent(run.event),))
     variables = bound_arguments(node, event, values, function.__name__, frame, node)

@@ -1,5 +1,6 @@
-"""Built-in functions that analysis carries out itself where their arguments are written out:
-`range(3)`, `enumerate((a, b))`, `any(x in e.text for x in WORDS)`."""
+"""Built-in functions that analysis carries out itself where their arguments are written out.
+
+Examples are `range(3)`, `enumerate((a, b))`, `any(x in e.text for x in WORDS)`."""
 
 from __future__ import annotations
 
@@ -107,9 +108,13 @@ def _any_round(run: Execution, frame: Frame, node: ast.GeneratorExp, *, is_all: 
         run.take_back(frame, before)
         return over_values(run, frame, node, all if is_all else any)
     home = Frame(
-        frame.name, frame.file, frozenset(_names(generator.target)), frame.resolve,
-        frame.globals, frame,
-    )  # fmt: skip
+        frame.name,
+        frame.file,
+        frozenset(_names(generator.target)),
+        frame.resolve,
+        frame.globals,
+        frame,
+    )
     left = list(elements)
 
     def further() -> Tree:

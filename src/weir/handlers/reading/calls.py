@@ -1,5 +1,6 @@
-"""Calls: a state's methods and `app.emit` become accesses, helpers are read in their place, listed
-functions and methods are part of trees.
+"""Calls: methods of states and `app.emit` become accesses, helpers are read in their place.
+
+Listed functions and methods become parts of trees.
 
 A helper of the user's is read where it is called, with what it is called with. Anything else that
 is called raises `NotListed`.
@@ -125,9 +126,13 @@ def _apply(
         case LocalFunction():
             bound = bound_arguments(callee.node, args, callee.defaults, callee.name, frame, node)
             home = Frame(
-                callee.name, callee.frame.file, bound_names(callee.node), callee.frame.resolve,
-                callee.frame.globals, callee.frame,
-            )  # fmt: skip
+                callee.name,
+                callee.frame.file,
+                bound_names(callee.node),
+                callee.frame.resolve,
+                callee.frame.globals,
+                callee.frame,
+            )
             return _read(run, callee.node, home, bound, node, frame)
         case Known(thing=FunctionType() as function) if is_users(function):
             return _users(run, frame, function, args, node)
@@ -203,9 +208,12 @@ def _users(
     defaults = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
     bound = bound_arguments(source.node, args, defaults, function.__name__, frame, node)
     home = Frame(
-        function.__name__, source.file, bound_names(source.node), resolver(function),
+        function.__name__,
+        source.file,
+        bound_names(source.node),
+        resolver(function),
         function.__globals__,
-    )  # fmt: skip
+    )
     return _read(run, source.node, home, bound, node, frame)
 
 

@@ -89,10 +89,16 @@ def _with_apart(
         place = len(accesses) if block is None else inside[-1] + 1
         never = Op("not", (check.tree,), line=check.tree.line)
         emit = EmitAccess(
-            order=place, handler=run.handler, line=getattr(check.node, "lineno", 0), guard=never,
-            name=CHECKS, fields=(), is_hidden=True, block=block,
+            order=place,
+            handler=run.handler,
+            line=getattr(check.node, "lineno", 0),
+            guard=never,
+            name=CHECKS,
+            fields=(),
+            is_hidden=True,
+            block=block,
             over=None if check.loop is None else check.loop.over,
-        )  # fmt: skip
+        )
         accesses = [*accesses[:place], emit, *_renumbered(accesses[place:], place)]
     return accesses
 
@@ -115,8 +121,12 @@ def _renumbered(accesses: Sequence[Noted], start: int) -> list[Noted]:
 def _missing(run: Execution) -> list[FailingCheck]:
     """Return checks for the values that Python computes and no access does."""
     computed = _Computed(_computed_by(run))
-    functions = {part for a in run.accesses if isinstance(a, MergeAccess) and a.new is not None
-                 for part in bottom_up(a.new)}  # fmt: skip
+    functions = {
+        part
+        for a in run.accesses
+        if isinstance(a, MergeAccess) and a.new is not None
+        for part in bottom_up(a.new)
+    }
     missing: list[FailingCheck] = []
     for one in reversed(run.evaluated):  # what a value is made of comes before it
         if _never_fails(one.tree) or computed.has(one.conditions, one.tree):

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from weir.events.types import BOOLEAN, STRING
-from weir.handlers.columns.python_code import TreeFunction
+from weir.handlers.columns.python_code import TreeFunction, lines_of
 from weir.handlers.reading.bindings import assigned_names
 from weir.handlers.reading.execution import Execution, NotListed
 from weir.handlers.reading.frames import Frame
@@ -54,7 +54,7 @@ class EachElement(MadeFunction):
     fold: Callable[[Iterable[Any]], object] | None = None
 
     def make(self) -> Callable[..., object]:
-        return _compiled(self)
+        return _compiled(self, self.lines())
 
     def make_loop(self) -> RowLoop:
         function = self.make()
@@ -64,6 +64,9 @@ class EachElement(MadeFunction):
                 take(function(*row))
 
         return loop
+
+    def lines(self) -> tuple[int, ...]:
+        return lines_of((*self.tests, *self.results))
 
     def identity(self) -> tuple[object, ...]:
         whole = TreeFunction(self.name, self.file, self.parameters, (*self.tests, *self.results))
@@ -91,7 +94,7 @@ def comprehension_text(each: EachElement, inner: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(each: EachElement) -> Callable[..., object]:
+def _compiled(each: EachElement, lines: tuple[int, ...]) -> Callable[..., object]:
     tests = [
         TreeFunction(each.name, each.file, each.parameters, (test,)).make() for test in each.tests
     ]
@@ -141,15 +144,20 @@ def over_values(
     if not (pa.types.is_list(dtype) or dtype == STRING):
         raise NotListed("a comprehension over such values", node)
     home = Frame(
-        frame.name, frame.file, frozenset((generator.target.id,)), frame.resolve, frame.globals,
+        frame.name,
+        frame.file,
+        frozenset((generator.target.id,)),
+        frame.resolve,
+        frame.globals,
         frame,
-    )  # fmt: skip
+    )
     run.elements += 1
     element = Element(-run.elements, line=node.lineno)
     assert isinstance(run.scope.elements, dict)
     run.scope.elements[element.block] = (
-        "", dtype.value_type if pa.types.is_list(dtype) else STRING,
-    )  # fmt: skip
+        "",
+        dtype.value_type if pa.types.is_list(dtype) else STRING,
+    )
     home.variables[generator.target.id] = element
     tests, results = _body(run, home, node)
     others = tuple(leaf for leaf in leaves((*tests, *results)) if leaf != element)

@@ -19,7 +19,7 @@ Contract
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -47,7 +47,8 @@ from weir.handlers.reading.symbols import (
 from weir.handlers.trees.accesses import EmitAccess, GetAccess, MergeAccess
 from weir.handlers.trees.scope import Scope, has_old
 from weir.handlers.trees.static_types import has_no_elements, static_type, type_of
-from weir.handlers.trees.values import Const, Opaque, ReadValue, Tree
+from weir.handlers.trees.tree_walks import walk_tree
+from weir.handlers.trees.values import Const, Element, Old, Opaque, ReadValue, Tree
 from weir.plan.states import MergeKind
 
 
@@ -133,6 +134,7 @@ class RunPoint:
     checks: int
     evaluated: int
     variables: dict[str, Symbol]
+    handed_on: frozenset[Tree]
 
 
 @dataclass(slots=True, eq=False)
@@ -163,7 +165,18 @@ class Execution:
     opaques: int = 0
     """How many opaque values there are, including those that were undone."""
     elements: int = 0
-    """How many comprehensions over values there are, including those that were undone."""
+    """How many comprehensions over values, and loops in rows, there are, including those that were
+    undone."""
+    lists: dict[int, Tree] = field(default_factory=dict)
+    """The lists that loops in rows go through, by block."""
+    handed_on: frozenset[Tree] = frozenset()
+    """Values that code which is not read may have changed in place."""
+    iterated: set[ast.expr] = field(default_factory=set)
+    """Expressions that a loop goes through there and then, with what they are made of."""
+    used_up: set[ast.expr] = field(default_factory=set)
+    """Generators that a function goes through there and then, and nobody else."""
+    values: dict[ast.expr, Symbol] = field(default_factory=dict)
+    """What expressions stood for when they were visited last."""
     calls: dict[object, Opaque] = field(default_factory=dict)
     """What functions give that were called with plain values of the event."""
     parts_of_keys: dict[tuple[int, int], tuple[Opaque, ...]] = field(default_factory=dict)
@@ -172,6 +185,10 @@ class Execution:
     """How many loops, and functions that others call, are being run."""
     varying_from: int = 0
     """The number of the first opaque value that may be another one each time."""
+    region: int = 0
+    """The number of the outermost loop, or function that others call, that was run last."""
+    deferring: int = 0
+    """How much code around is run by others, who may do so later."""
     shields: int = 0
     """How much code around may catch every exception."""
     uses_whole_event: bool = False
@@ -192,6 +209,12 @@ class Execution:
         `consumed`: the caller goes through it here and now, so it may be an iterator. Anywhere else
         an iterator could be gone through twice, and CPython must run that.
         """
+        if consumed:
+            self.iterated.add(node)
+        symbol = self.values[node] = self._value(frame, node, consumed=consumed)
+        return symbol
+
+    def _value(self, frame: Frame, node: ast.expr, *, consumed: bool) -> Symbol:
         try:
             with self.attempt(frame):
                 symbol = self.steps.evaluate(self, frame, node)
@@ -273,30 +296,46 @@ class Execution:
         counts = len(self.accesses), len(self.checks), len(self.evaluated)
         before = frame.variables
         frame.variables = dict(before)
-        return RunPoint(*counts, before)
+        return RunPoint(*counts, before, self.handed_on)
 
     def take_back(self, frame: Frame, to: RunPoint) -> None:
         """Forget what was noted and set since then: it is evaluated again."""
         del self.accesses[to.accesses :], self.checks[to.checks :], self.evaluated[to.evaluated :]
-        frame.variables = to.variables
+        frame.variables, self.handed_on = to.variables, to.handed_on
 
     @contextmanager
     def attempt(self, frame: Frame) -> Iterator[None]:
         """Take back what was done if it is not on the list after all."""
         done = self.point(frame)
         before = (
-            self.conditions, self.loop, self.blocks, self.merging, self.why_rows,
-            self.repeating, self.varying_from, self.shields, self.uses_whole_event,
-        )  # fmt: skip
+            self.conditions,
+            self.loop,
+            self.blocks,
+            self.merging,
+            self.why_rows,
+            self.repeating,
+            self.varying_from,
+            self.deferring,
+            self.shields,
+            self.uses_whole_event,
+        )
         stack, frames = list(self.stack), list(self.frames)
         try:
             yield
         except NotListed:
             self.take_back(frame, done)
             (
-                self.conditions, self.loop, self.blocks, self.merging, self.why_rows,
-                self.repeating, self.varying_from, self.shields, self.uses_whole_event,
-            ) = before  # fmt: skip
+                self.conditions,
+                self.loop,
+                self.blocks,
+                self.merging,
+                self.why_rows,
+                self.repeating,
+                self.varying_from,
+                self.deferring,
+                self.shields,
+                self.uses_whole_event,
+            ) = before
             self.stack, self.frames = stack, frames
             raise
 
@@ -306,12 +345,22 @@ class Execution:
         before = self.varying_from
         if not self.repeating:
             self.varying_from = self.opaques + 1
+            self.region += 1
         self.repeating += 1
         try:
             yield
         finally:
             self.repeating -= 1
             self.varying_from = before
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Run code that others may run later, at any time until the handler ends."""
+        self.deferring += 1
+        try:
+            yield
+        finally:
+            self.deferring -= 1
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
@@ -330,41 +379,78 @@ class Execution:
         conditions = tuple(c for c in self.conditions if not has_old(c))
         self.accesses.append(
             GetAccess(
-                order=order, handler=self.handler, line=line, guard=all_of(conditions),
-                block=self._block, over=self._over, state=state.name, key=key,
-                repeats=self.repeating > 0, varying_from=self.varying_from,
-                is_shielded=self.shields > 0, is_certain=node in self.certain,
+                order=order,
+                handler=self.handler,
+                line=line,
+                guard=all_of(conditions),
+                block=self._block,
+                over=self._over,
+                state=state.name,
+                key=key,
+                repeats=self.repeating > 0,
+                varying_from=self.varying_from,
+                region=self.region if self.repeating else 0,
+                is_deferred=self.deferring > 0,
+                is_shielded=self.shields > 0,
+                lists=self._lists_of(key),
+                is_certain=node in self.certain,
                 in_merge="" if self.merging is None else self.merging.name,
             )
-        )  # fmt: skip
+        )
         assert isinstance(self.scope.answers, dict)
         self.scope.answers[order] = ("", state.type)
         return ReadValue(order, line=line)
 
     def merge(
-        self, state: State, key: tuple[Tree, ...], kind: MergeKind, args: tuple[Tree, ...],
-        new: Tree | None, node: ast.AST,
-    ) -> None:  # fmt: skip
+        self,
+        state: State,
+        key: tuple[Tree, ...],
+        kind: MergeKind,
+        args: tuple[Tree, ...],
+        new: Tree | None,
+        node: ast.AST,
+    ) -> None:
         self.accesses.append(
             MergeAccess(
-                order=len(self.accesses), handler=self.handler, line=getattr(node, "lineno", 0),
-                guard=all_of(self.conditions), block=self._block, over=self._over,
-                state=state.name, key=key, kind=kind, args=args, new=new,
-                repeats=self.repeating > 0, varying_from=self.varying_from,
+                order=len(self.accesses),
+                handler=self.handler,
+                line=getattr(node, "lineno", 0),
+                guard=all_of(self.conditions),
+                block=self._block,
+                over=self._over,
+                state=state.name,
+                key=key,
+                kind=kind,
+                args=args,
+                new=new,
+                lists=self._lists_of((*key, *args, *(() if new is None else (new,)))),
+                repeats=self.repeating > 0,
+                varying_from=self.varying_from,
+                region=self.region if self.repeating else 0,
+                is_deferred=self.deferring > 0,
                 is_shielded=self.shields > 0,
             )
-        )  # fmt: skip
+        )
 
     def emit(self, name: str, fields: Sequence[tuple[str, Tree]], node: ast.AST) -> None:
         self.accesses.append(
             EmitAccess(
-                order=len(self.accesses), handler=self.handler, line=getattr(node, "lineno", 0),
-                guard=all_of(self.conditions), block=self._block, over=self._over,
-                name=name, fields=tuple(fields),
-                repeats=self.repeating > 0, varying_from=self.varying_from,
+                order=len(self.accesses),
+                handler=self.handler,
+                line=getattr(node, "lineno", 0),
+                guard=all_of(self.conditions),
+                block=self._block,
+                over=self._over,
+                name=name,
+                fields=tuple(fields),
+                lists=self._lists_of(value for _, value in fields),
+                repeats=self.repeating > 0,
+                varying_from=self.varying_from,
+                region=self.region if self.repeating else 0,
+                is_deferred=self.deferring > 0,
                 is_shielded=self.shields > 0,
             )
-        )  # fmt: skip
+        )
 
     def begin_loop(self, over: Tree) -> EventLoop:
         """Begin a loop over a list of the event; the type of its elements is that of the list's."""
@@ -376,6 +462,52 @@ class Execution:
         assert isinstance(self.scope.elements, dict)
         self.scope.elements[loop.block] = ("", dtype.value_type)
         return loop
+
+    def element(self, over: Tree, line: int) -> Element | None:
+        """Return what stands for an element of a list that code in rows goes through; None where
+        the type of the list is not known, or code that is not read may have changed it."""
+        dtype = self.static_type(over)
+        if dtype is None or not pa.types.is_list(dtype) or pa.types.is_null(dtype.value_type):
+            return None
+        if any(isinstance(t, Opaque | Element | Old) for t in walk_tree(over)):
+            return None
+        if self.may_be_changed(over):
+            return None
+        self.elements += 1
+        element = Element(-self.elements, line=line)
+        assert isinstance(self.scope.elements, dict)
+        self.scope.elements[element.block] = ("", dtype.value_type)
+        self.lists[element.block] = over
+        return element
+
+    def _lists_of(self, trees: Iterable[Tree]) -> tuple[tuple[int, Tree], ...]:
+        """Return the lists whose elements values are made of, also those of reads among them."""
+        blocks: dict[int, Tree] = {}
+        for part in (part for tree in trees for part in walk_tree(tree)):
+            if isinstance(part, Element) and part.block in self.lists:
+                blocks[part.block] = self.lists[part.block]
+            elif isinstance(part, ReadValue) and part.order < len(self.accesses):
+                blocks |= self.accesses[part.order].lists
+        return tuple(blocks.items())
+
+    def hand_on(self, value: Tree) -> None:
+        """Note that code which is not read may change a value in place, and what it is part of."""
+        dtype = self.static_type(value)
+        if dtype is not None and not pa.types.is_nested(dtype):
+            return
+        parts = list(walk_tree(value))
+        self.handed_on = self.handed_on.union(parts)
+        for part in parts:
+            if isinstance(part, Element) and part.block in self.lists:
+                self.hand_on(self.lists[part.block])
+
+    def may_be_changed(self, value: Tree) -> bool:
+        """Tell whether code that is not read may have changed a value in place."""
+        for part in walk_tree(value):
+            dtype = self.static_type(part)
+            if part in self.handed_on and (dtype is None or pa.types.is_nested(dtype)):
+                return True
+        return False
 
     @property
     def _block(self) -> int | None:

@@ -13,11 +13,14 @@ Rules
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType, MethodType
 
 import pyarrow as pa
 
+from weir.events.types import BIGINT
 from weir.handlers.api.app import App
 from weir.handlers.api.declarations import State
 from weir.handlers.reach.code_reach import resolver
@@ -45,7 +48,18 @@ from weir.handlers.reading.symbols import (
 )
 from weir.handlers.trees.static_types import widened
 from weir.handlers.trees.tree_walks import walk_tree
-from weir.handlers.trees.values import Const, Element, Method, Old, Opaque, Python, ReadValue, Tree
+from weir.handlers.trees.values import (
+    Attribute,
+    Const,
+    Element,
+    Field,
+    Method,
+    Old,
+    Opaque,
+    Python,
+    ReadValue,
+    Tree,
+)
 from weir.plan.usercode.decorators import result_type
 
 # --- expressions ------------------------------------------------------------------------------
@@ -107,6 +121,10 @@ def escape(run: Execution, frame: Frame, symbol: Symbol, node: ast.AST) -> None:
     match symbol:
         case TheEvent():
             run.uses_whole_event = True
+            for name, _ in run.event.columns:
+                run.hand_on(Field(name))
+        case Tree():
+            run.hand_on(symbol)
         case WrittenOut(parts=parts) | Unusable(choices=parts) | OneOf(choices=parts):
             for part in parts:
                 escape(run, frame, part, node)
@@ -123,14 +141,30 @@ def escape(run: Execution, frame: Frame, symbol: Symbol, node: ast.AST) -> None:
             )
         case Known(thing=FunctionType() as function) if is_users(function):
             if run.touches_thing(function):
-                _visit_function(run, frame, function, None, node)
+                with run.deferred():
+                    _visit_function(run, frame, function, None, node)
         case Known(thing=thing):
             check_refused(run, frame, thing, node)
         case LocalFunction():
+            _hand_on_variables(run, symbol)
             if run.touches(symbol.frame, [symbol.node]).accesses:
-                _visit_local(run, symbol)
+                with run.deferred():
+                    _visit_local(run, symbol)
         case BoundMethod(of=of):
             escape(run, frame, of, node)
+
+
+def _hand_on_variables(run: Execution, function: LocalFunction) -> None:
+    """Note that others may call a function, which may change what its variables stand for."""
+    for node in ast.walk(function.node):
+        if isinstance(node, ast.Name):
+            home = function.frame.binds(node.id)
+            symbol = None if home is None else home.variables.get(node.id)
+            tree = None if symbol is None else as_tree(symbol)
+            if isinstance(symbol, TheEvent):
+                escape(run, function.frame, symbol, node)
+            elif tree is not None:
+                run.hand_on(tree)
 
 
 def _property(run: Execution, frame: Frame, thing: object, node: ast.Attribute, why: str) -> Symbol:
@@ -169,11 +203,19 @@ def _call(run: Execution, frame: Frame, node: ast.Call, why: str) -> Symbol:
         callee = run.value(frame, node.func)
         if isinstance(callee, OneOf):
             return _call_any(run, frame, callee.choices, node, why)
+    passes = node in run.iterated and isinstance(callee, Known) and _passes_on(callee.thing)
+    if passes:
+        run.iterated.update(node.args)
+    if _uses_up(callee, node):
+        run.used_up.update(node.args)
     args = [run.value(frame, a.value if isinstance(a, ast.Starred) else a) for a in node.args]
     named = [(k.arg, run.value(frame, k.value)) for k in node.keywords]
     if isinstance(callee, Known):
         dtype = result_type(callee.thing) if callable(callee.thing) else None
-    if not _visit_callee(run, frame, callee, args, named, node):
+    if passes:
+        for symbol in (*(a for a in args if as_tree(a) is None), *(value for _, value in named)):
+            escape(run, frame, symbol, node)
+    elif not _visit_callee(run, frame, callee, args, named, node):
         for symbol in (*args, *(value for _, value in named)):
             escape(run, frame, symbol, node)
     listed = _listed_call(run, callee, args, node)
@@ -257,14 +299,27 @@ def _visit_callee(
         known_names = all(name is not None for name, _ in named)
         given = None if spread or not known_names else list(args)
         keywords = {name: value for name, value in named if name is not None}
-        _visit_function(run, frame, function, given, node, keywords)
+        with _at_call(run, run.reach.source(function).node):
+            _visit_function(run, frame, function, given, node, keywords)
         return given is not None
     if isinstance(callee, LocalFunction):
         if run.touches(callee.frame, [callee.node]).accesses:
-            _visit_local(run, callee)
+            with _at_call(run, callee.node):
+                _visit_local(run, callee)
         return False
     escape(run, frame, callee, node)
     return False
+
+
+def _at_call(
+    run: Execution, definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+) -> AbstractContextManager[None]:
+    """Return what a function's body runs in that is called: a generator's runs later."""
+    later = (ast.Yield, ast.YieldFrom, ast.AsyncFunctionDef)
+    return run.deferred() if any(isinstance(n, later) for n in ast.walk(definition)) else _NOW
+
+
+_NOW: AbstractContextManager[None] = nullcontext()
 
 
 def _is_handle(symbol: Symbol) -> bool:
@@ -322,9 +377,12 @@ def _visit_function(
     if definition in run.stack:
         raise HandleLost(f"`{function.__name__}` touches states and calls itself", node, frame)
     home = Frame(
-        function.__name__, source.file, bound_names(definition), resolver(function),
+        function.__name__,
+        source.file,
+        bound_names(definition),
+        resolver(function),
         function.__globals__,
-    )  # fmt: skip
+    )
     defaults = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
     if args is None:
         bound: dict[str, Symbol] = {
@@ -342,9 +400,13 @@ def _visit_local(run: Execution, function: LocalFunction) -> None:
     if function.node in run.stack:
         return
     home = Frame(
-        function.name, function.frame.file, bound_names(function.node), function.frame.resolve,
-        function.frame.globals, function.frame,
-    )  # fmt: skip
+        function.name,
+        function.frame.file,
+        bound_names(function.node),
+        function.frame.resolve,
+        function.frame.globals,
+        function.frame,
+    )
     bound: dict[str, Symbol] = {
         name: run.opaque(function.node, "a function is called by others")
         for name in argument_names(function.node.args)
@@ -379,7 +441,7 @@ def forget_changeable(run: Execution) -> None:
     """Let variables whose values can be changed in place be opaque: some code may have done so."""
     for frame in run.frames:
         for name, symbol in list(frame.variables.items()):
-            if _can_change(run, symbol):
+            if _can_change(run, symbol) and not _is_own(run, symbol):
                 dtype = run.type_of(symbol)
                 frame.variables[name] = run.opaque(ast.Pass(), "it may be changed in place", dtype)
 
@@ -391,6 +453,16 @@ def _can_change(run: Execution, symbol: Symbol) -> bool:
         return False
     dtype = run.static_type(symbol)
     return dtype is None or pa.types.is_nested(dtype)
+
+
+def _is_own(run: Execution, symbol: Symbol) -> bool:
+    """Tell whether only code that is read has got hold of a list or struct of the event, or of what
+    a state gave, so that nobody else can have changed it."""
+    return (
+        isinstance(symbol, Field | Element | ReadValue | Attribute)
+        and run.static_type(symbol) is not None
+        and not run.may_be_changed(symbol)
+    )
 
 
 # --- comprehensions ---------------------------------------------------------------------------
@@ -405,15 +477,16 @@ def _comprehension(
     names = assigned_names(generator.target for generator in node.generators)
     home = Frame(frame.name, frame.file, names, frame.resolve, frame.globals, frame)
     run.frames.append(home)
+    run.iterated.update(generator.iter for generator in node.generators)
     over = run.value(frame, node.generators[0].iter)
-    with run.repeated():
+    is_later = isinstance(node, ast.GeneratorExp) and node not in run.used_up
+    with run.repeated(), run.deferred() if is_later else _NOW:
         dtype: pa.DataType | None = None
         is_exact = True
         for number, generator in enumerate(node.generators):
             if number:
                 over = run.value(home, generator.iter)
-            escape(run, home, over, generator.iter)
-            bind_opaque(run, home, generator.target, element_type(run, over))
+            bind_elements(run, home, generator.target, generator.iter, over)
             _parts(run, home, generator.ifs)
         if isinstance(node, ast.DictComp):
             _parts(run, home, [node.key, node.value])
@@ -427,6 +500,107 @@ def _comprehension(
             is_exact = static is not None
     run.frames.pop()
     return run.opaque(node, why, dtype, is_exact=is_exact)
+
+
+_IN_ANY_ORDER = (sorted, reversed, list, tuple, set, frozenset, iter)
+"""Functions that give elements of what they are called with."""
+_IN_GROUPS = (itertools.combinations, itertools.permutations, itertools.pairwise)
+"""Functions that give tuples of such."""
+
+
+def bind_elements(
+    run: Execution, frame: Frame, target: ast.expr, node: ast.expr, over: Symbol
+) -> None:
+    """Let the names of a loop's target stand for any element of what it goes through, `over`, which
+    is written as `node`."""
+    callee, args = _called(run, node)
+    match target, args:
+        case ast.Name(id=name), _:
+            source = _source(run, node, over)
+            element = None if source is None else run.element(source, node.lineno)
+            if element is not None:
+                frame.variables[name] = element
+                return
+        case ast.Tuple(elts=[number, inner]), [first, *_] if callee is enumerate:
+            bind_opaque(run, frame, number, BIGINT)
+            bind_elements(run, frame, inner, first, run.values[first])
+            return
+        case ast.Tuple(elts=targets), [*parts] if callee is zip and len(parts) == len(targets):
+            for inner, part in zip(targets, parts, strict=True):
+                bind_elements(run, frame, inner, part, run.values[part])
+            return
+        case ast.Tuple(elts=targets), [first, *_] if _is_any(callee, _IN_GROUPS):
+            _hand_on_parts(run, node)
+            source = _source(run, first, run.values[first])
+            for inner in targets:
+                dtype = None if source is None else element_type(run, source)
+                bind_opaque(run, frame, inner, dtype)
+            return
+    escape(run, frame, over, node)
+    _hand_on_parts(run, node)
+    bind_opaque(run, frame, target, element_type(run, over))
+
+
+def _hand_on_parts(run: Execution, node: ast.expr) -> None:
+    """Note that others may get hold of what an expression is made of."""
+    for part in ast.walk(node):
+        symbol = run.values.get(part) if isinstance(part, ast.expr) else None
+        tree = None if symbol is None else as_tree(symbol)
+        if tree is not None:
+            run.hand_on(tree)
+
+
+def _called(run: Execution, node: ast.expr) -> tuple[object, list[ast.expr]]:
+    """Return the function of a call that was visited, and its plain arguments."""
+    if not isinstance(node, ast.Call):
+        return None, []
+    plain = [arg for arg in node.args if arg in run.values]
+    callee = run.values.get(node.func)
+    if isinstance(node.func, ast.Attribute):
+        base = run.values.get(node.func.value)
+        callee = Known(attribute(base.thing, node.func.attr)) if isinstance(base, Known) else None
+    if not isinstance(callee, Known) or len(plain) < len(node.args):
+        return None, []
+    return callee.thing, plain
+
+
+_USES_UP = (any, all, sum, min, max, sorted, list, tuple, set, frozenset, dict, next)
+"""Functions that go through an iterator there and then, `next` as far as it ever will."""
+
+
+def _uses_up(callee: Symbol, node: ast.Call) -> bool:
+    """Tell whether a call goes through a generator there and then, and calls nothing meanwhile."""
+    varying = [arg for arg in node.args if not isinstance(arg, ast.Constant)]
+    if len(varying) != 1 or any(
+        keyword.arg not in ("default", "start") for keyword in node.keywords
+    ):
+        return False
+    match callee:
+        case Known(thing=thing):
+            return _is_any(thing, _USES_UP)
+        case BoundMethod(of=Const(value=str()), name="join"):
+            return True
+    return False
+
+
+def _passes_on(function: object) -> bool:
+    """Tell whether a loop over what a function gives is one over what it is called with."""
+    return _is_any(function, (*_IN_ANY_ORDER, *_IN_GROUPS, enumerate, zip))
+
+
+def _is_any(thing: object, functions: Iterable[object]) -> bool:
+    return any(thing is function for function in functions)
+
+
+def _source(run: Execution, node: ast.expr, over: Symbol) -> Tree | None:
+    """Return a list that has all elements which a loop over a value may get."""
+    callee, args = _called(run, node)
+    if _is_any(callee, _IN_ANY_ORDER) and args:
+        return _source(run, args[0], run.values[args[0]])
+    tree = as_tree(over)
+    while isinstance(tree, Python) and tree.args and _is_any(tree.function, _IN_ANY_ORDER):
+        tree = tree.args[0]
+    return tree
 
 
 def element_type(run: Execution, over: Symbol) -> pa.DataType | None:
@@ -471,10 +645,9 @@ def visit_statement(run: Execution, frame: Frame, node: ast.stmt, why: str) -> E
     returned = _Returns()
     match node:
         case ast.For() | ast.AsyncFor():
+            run.iterated.add(node.iter)
             over = run.value(frame, node.iter)
-            escape(run, frame, over, node.iter)
-            element = element_type(run, over)
-            _loop(run, frame, [*node.body], returned, target=node.target, element=element)
+            _loop(run, frame, [*node.body], returned, loop=(node, over))
             _block(run, frame, node.orelse, returned)
         case ast.While():
             _loop(run, frame, [*node.body], returned, test=node.test)
@@ -506,11 +679,10 @@ def visit_statement(run: Execution, frame: Frame, node: ast.stmt, why: str) -> E
             bind_opaque(run, frame, target)
         case ast.AugAssign(target=target, value=value):
             _parts(run, frame, [value])
-            dtype = (
-                run.type_of(frame.variables.get(target.id))
-                if isinstance(target, ast.Name)
-                else None
-            )
+            old = frame.variables.get(target.id) if isinstance(target, ast.Name) else None
+            dtype = run.type_of(old)
+            if old is not None:
+                escape(run, frame, old, target)
             bind_opaque(run, frame, target, dtype)
             forget_changeable(run)
         case ast.Return(value=ast.expr() as value):
@@ -594,10 +766,10 @@ def _loop(
     body: Sequence[ast.stmt],
     returned: _Returns,
     *,
-    target: ast.expr | None = None,
-    element: pa.DataType | None = None,
+    loop: tuple[ast.For | ast.AsyncFor, Symbol] | None = None,
     test: ast.expr | None = None,
 ) -> None:
+    """Visit a loop: with what a `for` goes through, or a test."""
     names = assigned_names([*body, *([] if test is None else [test])])
     before = dict(frame.variables)
     with run.repeated():
@@ -605,8 +777,9 @@ def _loop(
             old = before.get(name)
             dtype = run.type_of(old)
             frame.variables[name] = run.opaque(ast.Pass(), f"`{name}` is set in a loop", dtype)
-        if target is not None:
-            bind_opaque(run, frame, target, element)
+        if loop is not None:
+            node, over = loop
+            bind_elements(run, frame, node.target, node.iter, over)
         if test is not None:
             _parts(run, frame, [test])
         _block(run, frame, body, returned, loop=True)
@@ -700,7 +873,8 @@ def _definition(run: Execution, frame: Frame, node: ast.FunctionDef | ast.AsyncF
             raise HandleLost("a coroutine touches states", node, frame)
         return
     if run.touches(frame, [node]).accesses:
-        _visit_local(run, LocalFunction(node, frame, {}))
+        with run.deferred():
+            _visit_local(run, LocalFunction(node, frame, {}))
 
 
 def _class(run: Execution, frame: Frame, node: ast.ClassDef) -> None:
@@ -710,7 +884,11 @@ def _class(run: Execution, frame: Frame, node: ast.ClassDef) -> None:
     for statement in node.body:
         if isinstance(statement, ast.FunctionDef):
             if run.touches(frame, [statement]).accesses:
-                _visit_local(run, LocalFunction(statement, frame, {}))
+                if statement.name == "__del__":
+                    message = "`__del__` touches states, and may run after the event, or never"
+                    raise HandleLost(message, statement, frame)
+                with run.deferred():
+                    _visit_local(run, LocalFunction(statement, frame, {}))
         elif run.touches(frame, [statement]).accesses:
             raise HandleLost("the body of a class touches states", statement, frame)
 
@@ -743,8 +921,8 @@ def _settle(run: Execution, frame: Frame, before: dict[str, Symbol], names: Iter
         old, new = before.get(name), frame.variables.get(name)
         if new is None or old is new:
             continue
-        if isinstance(new, Known | LocalFunction) and old is None:
-            continue
+        if isinstance(new, Known | LocalFunction | Element) and old is None:
+            continue  # it has no other value, whichever element that is
         dtype = run.type_of(new)
         if old is not None:
             dtype = widened(run.type_of(old), dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weir.handlers.trees.tree_walks import conjunction, conjuncts_of
 from weir.handlers.trees.values import Const, Op, Python, Tree
 
@@ -11,10 +13,13 @@ def raised(kind: type[BaseException], text: object) -> object:
     raise kind(text) if text != "" else kind()
 
 
-def is_listed(over: Tree) -> Tree:
-    """Return the condition of a loop over a list of the event: it raises where the list is None."""
+def is_listed(over: Tree, under: Sequence[Tree] = ()) -> Tree:
+    """Return the condition of a loop over a list of the event: it raises where the list is None and
+    these conditions hold."""
     fails = Python(raised, _NO_LIST, line=over.line)
-    missing = Op("is", (over, Const(None)), line=over.line)
+    missing: Tree = Op("is", (over, Const(None)), line=over.line)
+    if under:
+        missing = Op("and", (*under, missing), line=over.line)
     return Op("if", (missing, fails, Const(True)), line=over.line)
 
 

@@ -7,7 +7,7 @@ import difflib
 
 import pyarrow as pa
 
-from weir.events.types import BIGINT, DOUBLE, INT, type_name
+from weir.events.types import is_numeric, type_name
 from weir.handlers.api.declarations import MERGES, State
 from weir.handlers.reading.arguments import CallArguments, called_with
 from weir.handlers.reading.execution import Execution
@@ -56,7 +56,7 @@ def _check_type(state: State, method: str, frame: Frame, node: ast.AST) -> None:
             "a LIST type",
             f"app.state('{state.name}', default=[], type='LIST(BIGINT)')",
         )
-    elif of == "numbers" and dtype not in (BIGINT, INT, DOUBLE):
+    elif of == "numbers" and not is_numeric(dtype):
         expected, hint = "numbers", f"{state.name}.merge(key, lambda old: …) takes any type"
     elif of == "ordered values" and pa.types.is_nested(dtype):
         expected, hint = "ordered values", f"{state.name}.merge(key, lambda old: …) takes any type"

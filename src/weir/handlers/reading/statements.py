@@ -29,6 +29,7 @@ from weir.handlers.reading.match_cases import MatchCase, as_conditions
 from weir.handlers.reading.raised_failures import is_listed, raised
 from weir.handlers.reading.symbols import Known, Symbol, Unusable, negated, op, truth
 from weir.handlers.reading.targets import bind, spread_out
+from weir.handlers.trees.accesses import GetAccess
 from weir.handlers.trees.tree_walks import conjunction
 from weir.handlers.trees.values import Const, Element, Op, Python, Tree
 
@@ -101,9 +102,16 @@ def _statement(run: Execution, frame: Frame, node: ast.stmt) -> Exits:
 
 
 def _word(node: ast.stmt) -> str:
-    words = {"AsyncFor": "async for", "AsyncWith": "async with", "FunctionDef": "def",
-             "AsyncFunctionDef": "async def", "ClassDef": "class", "TryStar": "try",
-             "ImportFrom": "import", "Delete": "del"}  # fmt: skip
+    words = {
+        "AsyncFor": "async for",
+        "AsyncWith": "async with",
+        "FunctionDef": "def",
+        "AsyncFunctionDef": "async def",
+        "ClassDef": "class",
+        "TryStar": "try",
+        "ImportFrom": "import",
+        "Delete": "del",
+    }
     kind = type(node).__name__
     return words.get(kind, kind.lower())
 
@@ -198,8 +206,9 @@ def _raised(run: Execution, frame: Frame, node: ast.Raise) -> Tree:
     if not isinstance(symbol, Known) or node.cause is not None:
         raise NotListed("which exception is raised depends on the event", node)
     kind = symbol.thing
-    if not (isinstance(kind, type) and issubclass(kind, BaseException)
-            and kind.__module__ == "builtins"):  # fmt: skip
+    if not (
+        isinstance(kind, type) and issubclass(kind, BaseException) and kind.__module__ == "builtins"
+    ):
         raise NotListed("an exception that is not one of Python's own", node)
     return Python(raised, (Const(kind), text), line=node.lineno)
 
@@ -324,7 +333,7 @@ def _over_event(run: Execution, frame: Frame, node: ast.For, over: Tree) -> Exit
         raise NotListed("accesses in a loop inside of another loop", node)
     if run.merging is not None:
         raise NotListed("a loop with accesses inside of a merge function", node)
-    here = _here(run, frame)
+    here, first = _here(run, frame), len(run.accesses)
     loop = run.begin_loop(over)
     frame.variables = dict(here.variables)
     for name in assigned_names(node.body):
@@ -336,6 +345,10 @@ def _over_event(run: Execution, frame: Frame, node: ast.For, over: Tree) -> Exit
         raise NotListed("a loop over values of the event", node)  # it is run as it is, as a whole
     if left.returns or left.breaks:
         raise NotListed("`return` or `break` in a loop with accesses", node)
+    if all(isinstance(access, GetAccess) for access in run.accesses[first:]):
+        # Nobody may need what is read, and the loop fails all the same where the list is None.
+        check = is_listed(over, here.conditions)
+        run.checks.append(FailingCheck(first, check, node))
     after = dict(here.variables)
     for name in (*assigned_names(node.body), *assigned_names([node.target])):
         after[name] = Unusable("it is set in a loop with accesses")

@@ -9,7 +9,8 @@ Contract
    all of a stream, and all merges into a state, are taken by one run.
 3. In a run, each state is used by a handler in the way that `StateUse` says, and no other:
    - `live`: the scan has its cells;
-   - `answered`: reads were answered before. One must have a key that was asked for;
+   - `answered`: reads were answered before. One must have a key that was asked for, of which
+     there may be a list;
    - `recorded`: reads get the answers that they had in an earlier run, one after the other;
    - `asked`: the first read (of a live state: access) gives its key out and ends the run;
    - `later`: a read ends the run;
@@ -77,16 +78,29 @@ class AnsweredRead:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedReads:
+    """`ListedReads` have the columns with keys and answers of a read, each a LIST, in one order."""
+
+    state: str
+    keys: tuple[str, ...]
+    answers: str
+    defers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedHandler:
     """A `PlannedHandler` is a handler as it runs on the rows of a port.
 
-    `recorded` are the columns with the answers of an earlier run, by state.
+    `recorded` are the columns with the answers of an earlier run, by state. Where one of `quiet` is
+    true, an earlier run has shown that the handler does nothing on the row: it does not run.
     """
 
     name: str
     uses: tuple[StateUse, ...]
     answers: tuple[AnsweredRead, ...] = ()
+    lists: tuple[ListedReads, ...] = ()
     recorded: tuple[tuple[str, str], ...] = ()
+    quiet: tuple[str, ...] = ()
     is_last: bool = True
 
 
@@ -94,8 +108,9 @@ class PlannedHandler:
 class HandlerPort:
     """A `HandlerPort` has the handlers for the events of one type, in order.
 
-    `columns` are all that its rows have; the first ones, so many as `event_columns` says, are the
-    event's. Where it does not give out, its handlers run for the cells' sake only.
+    `columns` are all that its rows have; the first ones, so many as `event_columns` says, are
+    those of the event that the handlers can reach. Where it does not give out, its handlers run for
+    the cells' sake only.
     """
 
     event: str
@@ -142,6 +157,15 @@ class KeyEffect:
 
 
 @dataclass(frozen=True, slots=True)
+class QuietEffect:
+    """A `QuietEffect` is true where a handler that may ask for a key came to its end without that,
+    and without an emit or a merge: no other run of it does anything."""
+
+    event: str
+    handler: str
+
+
+@dataclass(frozen=True, slots=True)
 class RecordEffect:
     """A `RecordEffect` has the answers that a handler's reads of a live state got."""
 
@@ -158,7 +182,7 @@ class NeverEffect:
     handler: str
 
 
-Effect: TypeAlias = EmitEffect | MergeEffect | KeyEffect | RecordEffect | NeverEffect
+Effect: TypeAlias = EmitEffect | MergeEffect | KeyEffect | QuietEffect | RecordEffect | NeverEffect
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +223,14 @@ class _RunState:
     key: tuple[Any, ...] | None = None
     """What it asked for."""
     is_stopped: bool = False
+    is_quiet: bool = True
+    """Whether nothing was emitted or merged."""
     next_answers: dict[str, int] = field(default_factory=dict)
     """How many recorded answers it was given, by state."""
+    by_key: dict[str, dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]]] = field(
+        default_factory=dict
+    )
+    """The keys and answers of reads by elements of lists, by state, for those that were used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +327,7 @@ class _Runner:
         if not cursor.is_active or cursor.merging:
             raise self.failed("emits inside of a merge function", "emit before or after the merge")
         if not here.place.emits_now:
+            here.is_quiet = False
             return
         planned = here.place.emits.get(name)
         if planned is None:
@@ -379,6 +410,11 @@ def _read(
         for read in handler.answers
         if read.state == state
     ]
+    lists = [
+        (tuple(places[key] for key in read.keys), places[read.answers])
+        for read in handler.lists
+        if read.state == state
+    ]
     match use.reads:
         case "live":
             live = runner.live_methods(state)["get"]
@@ -389,7 +425,8 @@ def _read(
             return _recorded(runner, state, column, copy)
     asks = use.reads == "asked"
     stops = asks or use.reads == "later"
-    defers = any(read.defers for read in handler.answers if read.state == state)
+    asked: list[AnsweredRead | ListedReads] = [*handler.answers, *handler.lists]
+    defers = any(read.defers for read in asked if read.state == state)
 
     dtype = type_name(runner.app.states[state].type)
     beyond = f"overflow: reading state {state} gives a value beyond {dtype}"
@@ -402,9 +439,13 @@ def _read(
         for *at, answer in slots:
             if _same_key(parts, values, at):
                 value = values[answer]
-                if defers and value is None:
-                    raise runner.cursor.failed(CellFailure(beyond))
-                return value if copy is None else copy(value)
+                break
+        else:
+            value = _listed_answer(here, state, parts, lists)
+        if value is not _NOT_ASKED:
+            if defers and value is None:
+                raise runner.cursor.failed(CellFailure(beyond))
+            return value if copy is None else copy(value)
         if not stops:
             raise runner.unplanned(f"reads {state} with the key {key!r}")
         raise _stopped(here, parts if asks else None)
@@ -414,8 +455,10 @@ def _read(
     first, first_answer = slots[0]
 
     def get_first(key: Any) -> Any:
-        # Rows have the very objects that events have: most keys are the same, not just equal.
-        if key is not here.values[first] or here.is_stopped:
+        # Rows have the very objects that events have; keys that code makes are texts, mostly.
+        planned = here.values[first]
+        is_same = key is planned or (type(key) is str and key == planned)
+        if not is_same or here.is_stopped:
             return get(key)
         value = here.values[first_answer]
         if value is None and defers:
@@ -423,6 +466,39 @@ def _read(
         return value if copy is None else copy(value)
 
     return get_first
+
+
+_NOT_ASKED = object()
+
+
+def _listed_answer(
+    here: _RunState,
+    state: str,
+    parts: tuple[Any, ...],
+    lists: Sequence[tuple[tuple[int, ...], int]],
+) -> Any:
+    """Return the answer for a key that an element of a list has; `_NOT_ASKED` if none has it."""
+    if not lists:
+        return _NOT_ASKED
+    answers = here.by_key.get(state)
+    if answers is None:
+        answers = here.by_key[state] = {}
+        for keys, at in lists:
+            values = here.values
+            for *key, answer in zip(*(values[n] for n in keys), values[at], strict=True):
+                answers[_dict_key(key)] = tuple(key), answer
+    try:
+        entry = answers.get(_dict_key(parts))
+    except TypeError:  # it cannot be hashed, so no key of a state is like it
+        return _NOT_ASKED
+    if entry is None or not _same_key(parts, entry[0], range(len(entry[0]))):
+        return _NOT_ASKED
+    return entry[1]
+
+
+def _dict_key(key: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a key as a dict has it: all NaNs are one."""
+    return tuple("NaN" if type(part) is float and part != part else part for part in key)
 
 
 def _records(effect: Effect, state: str) -> bool:
@@ -486,6 +562,7 @@ def _merge(
             )
         match use.merges:
             case "ignored":
+                here.is_quiet = False
                 return
             case "asked":
                 raise _stopped(here, key if type(key) is tuple else (key,))
@@ -503,22 +580,33 @@ def _merge(
 def _noted_at_once(
     runner: _Runner, effect: MergeEffect, rows: EffectRows, kind: MergeKind, other: AccessMethod
 ) -> AccessMethod | None:
-    """Write a merge of one value by a key of one part that is noted as it is, without the checks
-    that cannot fail; what needs them goes to `other`."""
+    """Write a merge of one value by a key of one part that is noted as it is, where a look at the
+    types is enough; what needs more goes to `other`."""
     traits = MERGE_TRAITS[kind]
     label = merge_label(kind)
     if traits.takes != ("x",) or effect.form != "merge" or label not in effect.kinds:
         return None
     if len(rows.columns) != 3 + effect.of_list:  # the key has more parts
         return None
-    value = "None, x" if traits.of_elements else "x, None" if effect.of_list else "x"
+    key_kind, _, *value_kinds = rows.kinds or (None,) * len(rows.columns)
+    takes = 1 if effect.of_list and traits.of_elements else 0
+    value_kind = value_kinds[takes]
+    if key_kind is None or value_kind is None:
+        return None
+    looks = f"{_is_plain('key', key_kind)} and {_is_plain('x', value_kind)}"
     lines = [
-        "if type(key) is tuple or here.is_stopped or cursor.merging: return other(key, x)",
-        f"put(key, {label!r}, {value})",
+        f"if not ({looks}) or here.is_stopped or cursor.merging: return other(key, x)",
+        "add_row(cursor.row); add0(key); add1(label)",
+        *(f"add{n + 2}({'x' if n == takes else 'None'})" for n in range(len(value_kinds))),
     ]
     names: dict[str, object] = {
-        "here": runner.here, "cursor": runner.cursor, "other": other, "put": runner.putter(rows),
-    }  # fmt: skip
+        "here": runner.here,
+        "cursor": runner.cursor,
+        "other": other,
+        "label": label,
+        "add_row": rows.rows.append,
+        **{f"add{n}": column.append for n, column in enumerate(rows.columns)},
+    }
     return _compiled("merge", "key, x", lines, names)  # type: ignore[no-any-return]
 
 
@@ -571,9 +659,11 @@ def _putter(effect: Effect, rows: EffectRows, cursor: RowCursor) -> AccessMethod
         return cursor.failed(CellFailure(why))
 
     names: dict[str, object] = {
-        "cursor": cursor, "CellFailure": CellFailure, "add_row": rows.rows.append,
+        "cursor": cursor,
+        "CellFailure": CellFailure,
+        "add_row": rows.rows.append,
         "misfit": misfit,
-    }  # fmt: skip
+    }
     kinds = rows.kinds or (None,) * len(args)
     lines = ["try:"]
     for n, (arg, kind) in enumerate(zip(args, kinds, strict=True)):
@@ -587,14 +677,17 @@ def _putter(effect: Effect, rows: EffectRows, cursor: RowCursor) -> AccessMethod
 
 def _unless_plain(name: str, kind: type | None) -> str:
     """Write the condition under which a value must be settled."""
-    if kind is None:
-        return ""
+    return "" if kind is None else f"if not ({_is_plain(name, kind)}): "
+
+
+def _is_plain(name: str, kind: type) -> str:
+    """Write the condition under which a value of a column needs no more than a look."""
     looks = f"type({name}) is {kind.__name__}"
     if kind is int:
         looks += f" and {-(1 << 63)} <= {name} < {1 << 63}"
     elif kind is str:
         looks += f" and {name}.isascii()"
-    return f"if not ({looks}): "
+    return looks
 
 
 def merge_label(kind: MergeKind, k: int = 0) -> str:
@@ -647,8 +740,8 @@ def _part_of(effect: Effect, number: int, count: int) -> str:
             return f"a key of {effect.state}" if is_key else f"what is merged into {effect.state}"
         case RecordEffect():
             return f"state {effect.state}"
-        case NeverEffect():
-            raise AssertionError("nothing is ever given out for it")
+        case QuietEffect() | NeverEffect():
+            raise AssertionError("no value of a handler is given out for it")
 
 
 def _other_fields(effect: EmitEffect, fields: Mapping[str, object]) -> UnplannedAccess:
@@ -704,12 +797,14 @@ def _row_code(
     if keys:
         parts = ", ".join(f"values[{places[key]}]" for key in keys)
         lines.append(f"cursor.key = {parts}" if len(keys) == 1 else f"cursor.key = ({parts})")
-    if handler.answers or handler.recorded:
+    if handler.lists:
+        lines.append("here.by_key.clear()")
+    if handler.answers or handler.lists or handler.recorded:
         lines.append("here.values = values")
     if handler.recorded:
         lines.append("here.next_answers.clear()")
     if runner.stops:
-        lines.append("here.is_stopped = False; here.key = None")
+        lines.append("here.is_stopped = False; here.is_quiet = True; here.key = None")
     width = 2 + port.event_columns
     row = "values" if len(port.columns) == port.event_columns else f"values[:{width}]"
     event = "made(fresh(values))" if nested else f"made({row})"
@@ -726,6 +821,9 @@ def _row_code(
         ]
     lines.append("if cursor.failure is not None: raise cursor.failure")
     lines += _given_out(runner, port, handler, names)
+    if handler.quiet:
+        is_quiet = " or ".join(f"values[{places[name]}]" for name in handler.quiet)
+        lines = [f"if not ({is_quiet}):", *(f"    {line}" for line in lines)]
     return _RowCode(tuple(lines), names)
 
 
@@ -738,6 +836,8 @@ def _given_out(
         names[f"put{number}"] = runner.putter(rows)
         if isinstance(effect, KeyEffect):
             lines.append(f"if here.key is not None: put{number}(here.key[{effect.part}])")
+        elif isinstance(effect, QuietEffect):
+            lines.append(f"if here.is_quiet and not here.is_stopped: put{number}(True)")
     return lines
 
 

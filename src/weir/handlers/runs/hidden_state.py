@@ -8,7 +8,8 @@ ends.
 
 What a `cached_property` keeps may come up in the run, and stays as it is from the first look on.
 
-Not looked at: other caches (`functools.lru_cache`, those of enums and of `singledispatch`), whose
+Not looked at: other caches (`functools.lru_cache`, those of enums themselves and of
+`singledispatch`), whose
 contents follow from their arguments; objects of C that cannot be pickled; the middle of tables with
 more than `LARGE` entries.
 """
@@ -100,12 +101,20 @@ def _kept(thing: Any) -> Iterator[tuple[str, object]]:
                     )
                 except ValueError:  # nothing was assigned yet
                     continue
+            yield f"what attributes `{thing.__qualname__}` has", list(thing.__dict__)
             for name, value in thing.__dict__.items():
                 yield f"the attribute `{name}` {where}", value
-    elif _is_looked_into(thing):
-        for name, value in class_dict(thing).items():
-            if not name.startswith("__"):
-                yield f"the attribute `{name}` of the class `{name_of(thing)}`", value
+    elif issubclass(type(thing), type) and is_users_class(thing):
+        is_enum = issubclass(thing, enum.Enum)
+        names = [
+            n for n in class_dict(thing) if not (_is_of_enums(n) if is_enum else n[:2] == "__")
+        ]
+        yield f"what attributes the class `{name_of(thing)}` has", names
+        for name in names:
+            yield f"the attribute `{name}` of the class `{name_of(thing)}`", class_dict(thing)[name]
+    elif issubclass(type(thing), enum.Enum):
+        held = {n: value for n, value in instance_dict(thing).items() if not _is_of_enums(n)}
+        yield f"the attributes of a `{name_of(type(thing))}`", held
     else:
         kind: Any = type(thing)
         held = instance_dict(thing)
@@ -113,10 +122,9 @@ def _kept(thing: Any) -> Iterator[tuple[str, object]]:
             yield f"what `{name}` of a `{name_of(kind)}` keeps", held[name]
 
 
-def _is_looked_into(thing: Any) -> bool:
-    """Tell whether a thing is a class of the user's whose attributes could be changed."""
-    is_class = issubclass(type(thing), type)
-    return is_class and is_users_class(thing) and not issubclass(thing, enum.Enum)
+def _is_of_enums(name: str) -> bool:
+    """Tell whether an attribute of an enum or a member of it is Python's own, as its caches are."""
+    return name.startswith("_") and name.endswith("_")
 
 
 def _fingerprint(value: object) -> bytes:

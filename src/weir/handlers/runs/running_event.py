@@ -28,9 +28,13 @@ class RunningEvent(Protocol):
     def get(self, state: str, key: tuple[object, ...]) -> object: ...
 
     def merge(
-        self, state: str, key: tuple[object, ...], kind: MergeKind, args: tuple[object, ...],
+        self,
+        state: str,
+        key: tuple[object, ...],
+        kind: MergeKind,
+        args: tuple[object, ...],
         function: Callable[..., object] | None,
-    ) -> None: ...  # fmt: skip
+    ) -> None: ...
 
     def emit(self, name: str, fields: Mapping[str, object]) -> None: ...
 

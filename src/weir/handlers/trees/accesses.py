@@ -11,6 +11,8 @@ Contract
 4. A merge is `kind` with its arguments: `add`, `set`, `max`, `min`, `append`, `add_to_set` have
    one, `top_k` has the value and k; `call` is a function of the old value whose result is `new`,
    a tree with `Old` in it.
+5. `lists` are the lists that code in rows goes through, by the block of the `Element` that stands
+   for what it gets of them. A loop may leave elements out, and their order is its own.
 """
 
 from __future__ import annotations
@@ -40,12 +42,18 @@ class Access:
     """Whether it may happen more than once for an event, other than by its block."""
     varying_from: int = 0
     """Where it repeats: the number of the first `Opaque` that may be another one each time."""
+    region: int = 0
+    """Where it repeats: which outermost code, all of whose accesses repeat together."""
+    is_deferred: bool = False
+    """Whether it is in code that others may run later: until the handler ends, at any time."""
     is_shielded: bool = False
     """Whether code around it may catch every exception."""
     in_merge: str = ""
     """The state whose merge function it stands in."""
     is_hidden: bool = False
     """Whether no handler has it: it is there for the failures of others."""
+    lists: tuple[tuple[int, Tree], ...] = ()
+    """Of code in rows: the lists whose elements it uses, by their blocks."""
     is_certain: bool = field(default=False, compare=False)
     """Whether no event gets past it without it: any access of a greater order comes after it."""
 
@@ -110,3 +118,5 @@ class Analysed:
     """Why it does not run in columns; empty if it can."""
     refused: str = ""
     refused_line: int = 0
+    event_columns: frozenset[str] | None = None
+    """The columns of the event that its code can reach; None: all."""

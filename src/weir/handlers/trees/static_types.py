@@ -138,6 +138,14 @@ def _list_of(elements: list[pa.DataType | None]) -> pa.DataType | None:
     return None if element_type is None else pa.list_(element_type)
 
 
+def _looked_up(table: dict[object, object]) -> pa.DataType | None:
+    """Return the type of all values of a constant dict."""
+    common: pa.DataType | None = NULL
+    for value in table.values():
+        common = merged(common, const_type(value))
+    return None if common in (None, NULL) or has_no_elements(common) else common
+
+
 class _Typing:
     def __init__(self, scope: Scope, old: pa.DataType | None) -> None:
         self._scope, self._old = scope, old
@@ -189,6 +197,9 @@ class _Typing:
                 return self._operation(tree)
             case Attribute(of=of, name=name):
                 return self._attribute(self.of(of), name)
+            case Method(of=Const(value=dict() as table), name="get", args=args):
+                missing = self.of(args[1]) if len(args) > 1 else NULL
+                return merged(_looked_up(table), missing)
             case Method(of=of, name=name):
                 return self._method(self.of(of), name, of)
             case Python():
@@ -216,6 +227,8 @@ class _Typing:
             case "neg" | "pos" | "invert":
                 number = as_number(types[0])
                 return None if name == "invert" and number != BIGINT else number
+            case "item" if isinstance(tree.args[0], Const) and type(tree.args[0].value) is dict:
+                return _looked_up(tree.args[0].value)
             case "item":
                 return self._item(types[0], tree.args[1])
             case "slice":

@@ -120,8 +120,15 @@ class _Words:
 
     def _operand(self, tree: Tree) -> str:
         arithmetic = isinstance(tree, Op) and tree.name in (
-            "add", "sub", "mul", "truediv", "floordiv", "mod", "neg", "not",
-        )  # fmt: skip
+            "add",
+            "sub",
+            "mul",
+            "truediv",
+            "floordiv",
+            "mod",
+            "neg",
+            "not",
+        )
         compares = isinstance(tree, Op) and tree.name in ("eq", "ne", "lt", "le", "gt", "ge")
         return self.text(tree) if arithmetic or compares else self._inner(tree)
 

@@ -152,8 +152,13 @@ def changed_access(
             return replace(access, order=order, guard=guard, over=over, key=each(access.key))
         case MergeAccess():
             return replace(
-                access, order=order, guard=guard, over=over, key=each(access.key),
-                args=each(access.args), new=None if access.new is None else again(access.new),
-            )  # fmt: skip
+                access,
+                order=order,
+                guard=guard,
+                over=over,
+                key=each(access.key),
+                args=each(access.args),
+                new=None if access.new is None else again(access.new),
+            )
     fields = tuple((name, again(value)) for name, value in access.fields)
     return replace(access, order=order, guard=guard, over=over, fields=fields)

@@ -22,7 +22,7 @@ from typing import Protocol, Self
 from weir.errors import PlanError
 from weir.files.chunks import CHUNK_ROWS, Chunk
 from weir.files.jsonl import JsonLines
-from weir.files.record_frames import Block, read_blocks
+from weir.files.record_frames import TextChunk, read_text_chunks
 from weir.ingress.source_signals import Accept, Accepted, Finding
 from weir.plan.operators import Source
 
@@ -46,7 +46,7 @@ class Reading(Protocol):
 
 class Connector(ABC):
     """Names a partition that a live run follows, and opens readings of it, by the module's
-    contract. One that does not state all of this cannot be made, and mypy says so before."""
+    contract. One that does not state all of this cannot be made; mypy reports it earlier."""
 
     __slots__ = ()
     source: Source
@@ -115,18 +115,18 @@ class Lines:
         self._limit = source.options.max_record
         self._read = JsonLines(
             name, source.declared, max_record=self._limit, unit=source.options.unit
-        ).block_reader()
+        ).chunk_reader()
         self._start = start
         self.offset, self.line = offset, line
 
-    def blocks(self, data: bytes, size: int) -> Iterator[Block]:
+    def text_chunks(self, data: bytes, size: int) -> Iterator[TextChunk]:
         """Give whole lines, at most `size` at a time."""
-        return read_blocks(io.BytesIO(data), size, self._limit, line=self.line)
+        return read_text_chunks(io.BytesIO(data), size, self._limit, line=self.line)
 
-    def chunk(self, block: Block) -> Chunk | None:
-        """Make the chunk of a block; None if it has no rows to give. Rows before the start are
+    def chunk(self, text_chunk: TextChunk) -> Chunk | None:
+        """Make the chunk of a text chunk; None if it has no rows to give. Rows before the start are
         counted and left out."""
-        chunk = self._read(block, self.offset, self._start)
+        chunk = self._read(text_chunk, self.offset, self._start)
         self.offset = chunk.stop
-        self.line = int(block.lines[-1]) + 1
+        self.line = int(text_chunk.lines[-1]) + 1
         return chunk if len(chunk.offsets) or len(chunk.cti_times) or chunk.bad else None

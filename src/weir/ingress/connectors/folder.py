@@ -1,9 +1,10 @@
-"""`PATH/` is a folder in which whole files appear: one partition, in the order in which they are
-found.
+"""`PATH/` is a folder in which whole files appear: one partition, in the order of their arrival.
 
 Rules
 1. Which file comes next is a choice: it is offered for the log, and read when it is accepted. Names
-   that begin with `.` or `_` are no files; a file `.end` ends the partition, once all are read.
+   that begin with `.` or `_` do not count; a file `.end` ends the partition, once all are read. Of
+   several new files the first by name comes next. A listing serves for a while (`SERVES`), or until
+   none is left in it: a large folder is not listed for each of its files.
 2. The offset of a file's record is that of its first row, so the next record says where the file
    ended. A file that now ends elsewhere, or began with other rows (`source_integrity.py`), ends the
    job.
@@ -28,7 +29,10 @@ from weir.ingress.source_integrity import FileMark, check_not_shorter, gone, mar
 from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord, Offer, Quiet, Rows
 from weir.plan.operators import Source
 
-POLL = 0.05
+POLL, POLL_BY_NAME = 0.05, 1e-5
+"""Seconds between two listings when nothing is new, at least, and for each name in the folder."""
+SERVES = 20
+"""For so many times as long a listing that has new files serves."""
 
 
 class FolderState(msgspec.Struct, frozen=True, array_like=True):
@@ -38,7 +42,7 @@ class FolderState(msgspec.Struct, frozen=True, array_like=True):
     mark: FileMark = FileMark()
     """What was read of that file."""
     names: bytes = b""
-    """The files that were found before it, each with a NUL behind it."""
+    """The files that were found before it, each with a NUL after it."""
 
 
 _decoder = msgspec.msgpack.Decoder(FolderState)
@@ -89,17 +93,23 @@ class FolderReading:
         """What is left of it."""
         self._gave = False
         """Whether any rows of the file were given."""
+        self._new: list[str] = []
+        """New files of the last listing, the first by name at the end."""
+        self._rest = POLL
+        """Seconds between two listings."""
+        self._listed_at = 0.0
+        """When the folder was last listed."""
 
     def poll(self, most: int, until: int | None, now: float) -> Finding:
-        found = self._read(most, until) if self._file else None
-        if found is not None:
-            return found
+        rows = self._read(most, until) if self._file else None
+        if rows is not None:
+            return rows
         if until is not None:
             if self.offset != until:
                 raise gone("has other rows now", self._path(self._last), until)
             return Quiet(self.offset, 0.0)
-        new = self._look()
-        return Quiet(self.offset, POLL) if new is None else Offer(new)
+        new = self._look(now)
+        return Quiet(self.offset, self._rest) if new is None else Offer(new)
 
     def accept(self, accept: Accept) -> Accepted:
         record = accept.record
@@ -127,8 +137,8 @@ class FolderReading:
                 return None
             self._chunks = marked_chunks(self._partition(path), most, rest, self._mark)
             self._gave = False
-        found = next(self._chunks, None)
-        if found is None:
+        marked = next(self._chunks, None)
+        if marked is None:
             if rest and not self._gave:
                 # Where a file that lies before the start ended the next record says; if there is
                 # none, it ended at the start.
@@ -137,11 +147,11 @@ class FolderReading:
             self._leave(self.offset)
             return None
         self._gave = True
-        chunk = _shifted(found[0], base)
+        chunk = _shifted(marked[0], base)
         if until is not None and chunk.stop > until:
             raise gone("has other rows now", path, until)
         self.offset = chunk.stop
-        state = msgspec.structs.replace(self._at, mark=found[1] or FileMark())
+        state = msgspec.structs.replace(self._at, mark=marked[1] or FileMark())
         return Rows(replace(chunk, resume=msgspec.msgpack.encode(state)))
 
     def _leave(self, offset: int) -> None:
@@ -154,33 +164,50 @@ class FolderReading:
     def _path(self, file: str) -> str:
         return os.path.join(self._of.name, file)
 
-    def _look(self) -> IngressRecord | None:
+    def _look(self, now: float) -> IngressRecord | None:
         """Return the next choice, if there is one."""
-        new, ends = self._listed()
+        if now - self._listed_at >= SERVES * self._rest:
+            self._new.clear()
+        new, ends = self._next(), False
+        if new is None:
+            ends = self._list(now)
+            new = self._next()
         if new is None and ends:
             # A large folder is listed in pieces: a file that came before `.end` may be missed.
-            new, _ = self._listed()
+            self._list(now)
+            new = self._next()
         if new is not None:
             self._check_file(new)
             return IngressRecord(self.offset, file=new)
         return IngressRecord(self.offset, ends=True) if ends else None
 
-    def _listed(self) -> tuple[str | None, bool]:
-        """Return the first new file that a listing has, if any, and whether it has `.end`."""
-        found = os.listdir(self._of.path)
-        new = (n for n in found if n not in self._seen and n[0] not in "._")
-        return min(new, key=os.fsencode, default=None), ".end" in found
+    def _next(self) -> str | None:
+        """Return the first new file of the last listing that is still there."""
+        while self._new:
+            name = self._new[-1]
+            if name not in self._seen and os.path.lexists(os.path.join(self._of.path, name)):
+                return name
+            self._new.pop()
+        return None
+
+    def _list(self, now: float) -> bool:
+        """List the folder; return whether it has `.end`."""
+        names = os.listdir(self._of.path)
+        new = (n for n in names if n not in self._seen and n[0] not in "._")
+        self._new = sorted(new, key=os.fsencode, reverse=True)
+        self._rest, self._listed_at = max(POLL, POLL_BY_NAME * len(names)), now
+        return ".end" in names
 
     def _check_file(self, name: str) -> None:
         """Raise InputError for what cannot be logged and read to an end, such as a pipe or a
         device."""
         path = self._path(name)
         if not os.path.isfile(os.path.join(self._of.root, path)):
-            raise InputError("it is no file; take it out of the folder", file=path)
+            raise InputError("not a file; take it out of the folder", file=path)
         check_name(path)
 
 
 def _shifted(chunk: Chunk, base: int) -> Chunk:
-    """Return the chunk with offsets that go on behind the files before."""
+    """Return the chunk with offsets that continue those of the files before."""
     bad = tuple(replace(row, offset=row.offset + base) for row in chunk.bad)
     return replace(chunk, offsets=chunk.offsets + base, stop=chunk.stop + base, bad=bad)

@@ -146,13 +146,20 @@ def open_rate(source: Source) -> GeneratedRows:
     if source.options.ve is not None:
         raise PlanError("rate:// rows have no end of their own", hint="use lifetime = …")
     _check_columns(source, rows)
-    return GeneratedRows(source, source.path, per_second, rows, start, options.get("keys", 1000))
+    return GeneratedRows(
+        source=source,
+        name=source.path,
+        per_second=per_second,
+        rows=rows,
+        start=start,
+        keys=options.get("keys", 1000),
+    )
 
 
 def _rate(path: str) -> tuple[float, str]:
     """Read the rows a second and the options from a URL; PlanError if it is none of a rate."""
     hint = f"as in rate://1000?rows=50000&keys=100, from {_SLOWEST:g} to {_FASTEST:g} a second"
-    wrong = PlanError(f"'{path}' is no rate", hint=hint)
+    wrong = PlanError(f"invalid rate '{path}'", hint=hint)
     try:
         url = urlsplit(path)
     except ValueError:
@@ -171,11 +178,11 @@ def _options(path: str, query: str) -> dict[str, int]:
         least, most = _OPTIONS.get(key, (0, -1))
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
         if key in options or not is_number or not least <= int(text) <= most:
-            known = ", ".join(
+            options_text = ", ".join(
                 f"{name} from {low} to {high}" for name, (low, high) in _OPTIONS.items()
             )
-            hint = f"rate:// knows {known}, each once"
-            raise PlanError(f"'{path}': {key}={text} is no option", hint=hint)
+            hint = f"rate:// knows {options_text}, each once"
+            raise PlanError(f"'{path}': invalid option {key}={text}", hint=hint)
         options[key] = int(text)
     return options
 
@@ -186,9 +193,9 @@ def _check_columns(source: Source, rows: int | None) -> None:
         if name == source.options.vs:
             assert dtype in (BIGINT, TIMESTAMP)
             continue
-        made = _COUNTED if name == "value" else _SPREAD
-        if dtype not in made:
-            hint = f"it makes {', '.join(map(type_name, made))}"
+        types = _COUNTED if name == "value" else _SPREAD
+        if dtype not in types:
+            hint = f"it makes {', '.join(map(type_name, types))}"
             raise PlanError(f"rate:// makes no {type_name(dtype)} for `{name}`", hint=hint)
         if name == "value" and dtype == INT and (rows is None or rows > _INT_VALUES):
             hint = f"make it BIGINT, or give ?rows= of at most {_INT_VALUES}"

@@ -67,7 +67,7 @@ def needed_path(partition: SourcePartition) -> str | None:
     match partition:
         case Connector(local_files=str(files)):
             return os.path.dirname(files)
-        case DataFile(found=None):
+        case DataFile(version=None):
             return partition.path
         case _:
             return None
@@ -78,13 +78,13 @@ def open_any(
     directory: str | Path = ".",
     *,
     needed: Collection[str] | None = None,
-    known: Iterable[str] = (),
+    expected: Iterable[str] = (),
 ) -> list[SourcePartition]:
-    """Return the partitions of a source; relative paths start at `directory`. `known` is that of
+    """Return the partitions of a source; relative paths start at `directory`. `expected` is that of
     `source_objects`."""
     connector = open_connector(source, str(directory))
     if connector is None:
-        return open_source(source, directory, needed=needed, known=known)
+        return open_source(source, directory, needed=needed, expected=expected)
     check_name(connector.name)
     return [connector]
 
@@ -110,14 +110,20 @@ def source_start(
     incarnation: int = 0,
     writer: str,
 ) -> SourceStart:
-    """Say where the source of a vertex starts: behind `resume`, or at the first record of its log.
+    """Say where the source of a vertex starts: after `resume`, or at the first record of its log.
 
     `log_end` is the last record that the job has heard of, `writer` a name that is used once.
     """
     if not isinstance(partition, Connector) or not partition.has_log:
         return SourceStart(offset, resume)
     log = IngressLog(vertex, log_record(resume) or first, log_end, writer=writer)
-    return SourceStart(offset, resume, log, incarnation, partition.has_free_rows)
+    return SourceStart(
+        offset=offset,
+        resume=resume,
+        log=log,
+        incarnation=incarnation,
+        owns_log=partition.has_free_rows,
+    )
 
 
 def open_reading(partition: SourcePartition, state: bytes | None, start: int) -> Reading:

@@ -1,8 +1,8 @@
 """`tail://PATH` is a file of JSON lines that grows, until a file `PATH.end` is there.
 
 Rules
-1. What stands behind the last line end is a row, or a torn one, once the end is declared; before
-   that it is a line that somebody still writes.
+1. What follows the last line end is a row, or a torn one, once the end is declared; before that it
+   is a line that somebody still writes.
 2. The file must only grow, and the job ends if it did not: rows may have come and gone unseen.
    Each look that finds more, and the last one, compares the `_WINDOW` bytes before it with those
    that were read. A reading that starts again first compares all that was read with its hash
@@ -26,7 +26,7 @@ from weir.errors import InputError, PlanError
 from weir.files.chunks import BLOCK_BYTES, Chunk
 from weir.files.jsonl import JsonLines
 from weir.files.readers import FORMATS
-from weir.files.record_frames import BYTE_ORDER_MARK, Block, Framer, skip_byte_order_mark
+from weir.files.record_frames import BYTE_ORDER_MARK, Framer, TextChunk, skip_byte_order_mark
 from weir.ingress.connectors.connector import Endless, Lines
 from weir.ingress.source_integrity import FileMark, Prefix, gone, prefix_of
 from weir.ingress.source_signals import (
@@ -49,7 +49,7 @@ _BEGINNING = 1 << 16
 
 
 class TailState(msgspec.Struct, frozen=True, array_like=True):
-    """Says where a reading of a growing file stands: behind so many rows, lines and bytes."""
+    """Says where a reading of a growing file stands: after so many rows, lines and bytes."""
 
     offset: int = 0
     line: int = 1
@@ -93,7 +93,7 @@ def open_tail(source: Source, directory: str) -> TailedFile:
     ending = os.path.splitext(path)[1].lower()
     if ending in FORMATS and FORMATS[ending] is not JsonLines:
         hint = "only JSON lines are followed; a folder, 'PATH/', takes whole files of every format"
-        raise PlanError(f"'{source.path}' is no file of JSON lines", hint=hint)
+        raise PlanError(f"'{source.path}' is not a file of JSON lines", hint=hint)
     return TailedFile(source, os.path.join(directory, path))
 
 
@@ -110,7 +110,7 @@ class TailReading:
         """The offset of the next row; rows that wait do not count."""
         self._lines = Lines(of.source, of.name, start, offset=at.offset, line=at.line)
         self._framer = Framer(of.source.options.max_record, line=at.line, position=at.mark.read)
-        self._block: Block | None = None
+        self._text_chunk: TextChunk | None = None
         self._first = 0
         """The lines that were read, and the first of them that is not given."""
         self._held: Chunk | None = None
@@ -123,11 +123,11 @@ class TailReading:
     def poll(self, most: int, until: int | None, now: float) -> Finding:
         if self._held is not None:
             return self._begin(self._held, until)
-        if self._block is not None:
-            return self._rows(self._block, most, until)
+        if self._text_chunk is not None:
+            return self._rows(self._text_chunk, most, until)
         file = self._opened()
         if file is None and self._of.is_ended():
-            # The file may have come since, and its end behind it.
+            # The file may have come since, and then its end.
             file = self._opened()
             if file is None:
                 return Finished()
@@ -137,7 +137,11 @@ class TailReading:
         if data:
             self._grew = now
             self._take(self._framer.feed(data))
-            return self._rows(self._block, most, until) if self._block else self._quiet(0.0, True)
+            return (
+                self._rows(self._text_chunk, most, until)
+                if self._text_chunk
+                else self._quiet(0.0, True)
+            )
         if now < self._grew + SOON:
             return self._quiet(SOON_POLL)
         self._check_still_there(file)
@@ -146,7 +150,7 @@ class TailReading:
         self._check_still_there(file)  # it may have been replaced before its end was declared
         self._check_window(file, file.tell())
         self._take(self._framer.end())
-        return Finished() if self._block is None else self._rows(self._block, most, until)
+        return Finished() if self._text_chunk is None else self._rows(self._text_chunk, most, until)
 
     def accept(self, accept: Accept) -> Accepted:
         record = accept.record
@@ -165,16 +169,16 @@ class TailReading:
 
     # --- rows --------------------------------------------------------------------------------
 
-    def _take(self, blocks: list[Block]) -> None:
-        self._block, self._first = (blocks[0] if blocks else None), 0
+    def _take(self, text_chunks: list[TextChunk]) -> None:
+        self._text_chunk, self._first = (text_chunks[0] if text_chunks else None), 0
 
-    def _rows(self, block: Block, most: int, until: int | None) -> Finding:
+    def _rows(self, text_chunk: TextChunk, most: int, until: int | None) -> Finding:
         # A line holds at most one row.
         room = most if until is None else min(most, until - self._lines.offset)
-        part = block.between(self._first, self._first + room)
+        part = text_chunk.between(self._first, self._first + room)
         self._first += len(part)
-        if self._first >= len(block):
-            self._block = None
+        if self._first >= len(text_chunk):
+            self._text_chunk = None
         chunk = self._lines.chunk(part)
         assert self._file is not None
         self._prefix.advance(self._file, part.stop, part.data)
@@ -273,7 +277,7 @@ class TailReading:
 def _regular_file(path: str, name: str) -> io.FileIO:
     """Open a file; InputError for what cannot be followed to an end, such as a pipe or a device,
     which would be waited for."""
-    wrong = InputError("it is no file", file=name)
+    wrong = InputError("not a file", file=name)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:

@@ -6,13 +6,13 @@ Rules
    there is one that brings something or is silent, `Quiet` says why. One whose other side has not
    answered for some time is broken (`_WATCH`). With `?until=eof` the partition ends when the other
    side closes; that is logged too.
-3. With `?acks=yes` the other side is told, on connecting and then on and on, how many rows are
-   durable, so that it can go on there and nothing is lost or sent twice. What came and was not
-   logged before another instance logged rows is dropped, and asked for anew; without acks it is
-   logged behind theirs.
-4. What stands behind the last line end when the other side closes is a row, unless it will be sent
+3. With `?acks=yes` the other side learns, on connecting and then continually, how many rows are
+   durable, so that it can continue there and nothing is lost or sent twice. What came and was not
+   logged before another instance logged rows is dropped, and asked for again; without acks it
+   is logged after theirs.
+4. What follows the last line end when the other side closes is a row, unless it will be sent
    again: with `?acks=yes` and without `?until=eof`.
-5. A byte order mark at the beginning of a connection is no part of its text.
+5. A byte order mark at the beginning of a connection is not part of its text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from weir.errors import PlanError
-from weir.files.record_frames import BYTE_ORDER_MARK, Block, Framer
+from weir.files.record_frames import BYTE_ORDER_MARK, Framer, TextChunk
 from weir.ingress.connectors.connector import Endless, Lines
 from weir.ingress.source_integrity import gone
 from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord, Offer, Quiet, Rows
@@ -37,6 +37,9 @@ from weir.plan.operators import Source
 
 RECONNECT = 0.2
 """Seconds between two tries to connect, and that one look at a silent connection takes."""
+CONNECT_WITHIN = 3.0
+"""Seconds in which a connection is made, or given up: ways to the other side of the world, and one
+lost packet, take longer than a look."""
 _WATCH = {
     "TCP_KEEPIDLE": 10,
     "TCP_KEEPALIVE": 10,
@@ -62,8 +65,9 @@ class LineSocket(Protocol):
 
 def connect(host: str, port: int) -> LineSocket:
     """Connect to the other side; raise OSError when nobody listens."""
-    conn = socket.create_connection((host, port), timeout=RECONNECT)
+    conn = socket.create_connection((host, port), timeout=CONNECT_WITHIN)
     try:
+        conn.settimeout(RECONNECT)
         _check_not_itself(conn)
         _watch(conn)
     except OSError:
@@ -110,7 +114,7 @@ class SocketLines(Endless):
     ends: bool
     """Whether it ends when the other side closes."""
     acks: bool
-    """Whether the other side is told what is durable."""
+    """Whether the other side learns what is durable."""
     connect: Callable[[str, int], LineSocket]
     has_log = True
     has_free_rows = False
@@ -134,15 +138,15 @@ class SocketReading:
         self._at = at
         """Where the record begins whose rows are given."""
         self._logged = b""
-        self._blocks: Iterator[Block] = iter(())
+        self._text_chunks: Iterator[TextChunk] = iter(())
         """Lines that are in the log, and what of them is not given yet."""
         self._conn: LineSocket | None = None
         self._framer = Framer(of.source.options.max_record)
         self._begin: bytes | None = b""
         """What came of a connection that may still begin with a byte order mark; None: no more."""
-        self._broken = ""
-        """Why there is no connection; empty: there is one, or none was tried yet."""
-        self._told = -1
+        self._broken: str | None = None
+        """Why there is no connection; None: there is one, or none was tried yet."""
+        self._acked = -1
         """How many rows the other side knows to be durable."""
         self._came: list[IngressRecord] = []
         """What came and is not in the log yet; its offset is not known before."""
@@ -159,10 +163,10 @@ class SocketReading:
             if self.offset != until:
                 raise gone("has other rows in the log", self._of.name, until)
             return Quiet(self.offset, 0.0)
-        pause = 0.0 if self._came else self._receive()
+        pause, heard = (0.0, True) if self._came else self._receive()
         if self._came:
             return Offer(msgspec.structs.replace(self._came[0], offset=self.offset))
-        return Quiet(self.offset, pause, why=self._broken)
+        return Quiet(self.offset, pause, heard, why=self._broken)
 
     def accept(self, accept: Accept) -> Accepted:
         record = accept.record
@@ -183,17 +187,18 @@ class SocketReading:
     def _rows(self, most: int) -> Rows | None:
         """Give the next rows of what was accepted, if any are left."""
         if self._logged:
-            self._blocks, self._logged = self._lines.blocks(self._logged, most), b""
-        for block in self._blocks:
-            chunk = self._lines.chunk(block)
+            self._text_chunks, self._logged = self._lines.text_chunks(self._logged, most), b""
+        for text_chunk in self._text_chunks:
+            chunk = self._lines.chunk(text_chunk)
             if chunk is not None:
                 return Rows(replace(chunk, resume=msgspec.msgpack.encode(self._at)))
         return None
 
     # --- the connection ----------------------------------------------------------------------
 
-    def _receive(self) -> float:
-        """Take in what comes; return the seconds after which to look again."""
+    def _receive(self) -> tuple[float, bool]:
+        """Take in what comes; return the seconds after which to look again, and whether anything
+        came."""
         try:
             conn = self._connected()
             self._tell_durable(conn)
@@ -203,30 +208,30 @@ class SocketReading:
             self.close()
             address = f"{self._of.host}:{self._of.port}"
             self._broken = f"no connection to {address}: {error.strerror or error}"
-            return RECONNECT
+            return RECONNECT, False
         if data != b"":
-            self._broken = ""
+            self._broken = None
         if data is None:
-            return 0.0
-        blocks = self._framer.feed(self._text(data)) if data else self._closed()
-        self._came += [IngressRecord(0, block.data) for block in blocks]
+            return 0.0, False
+        text_chunks = self._framer.feed(self._text(data)) if data else self._closed()
+        self._came += [IngressRecord(0, text_chunk.data) for text_chunk in text_chunks]
         if data:
-            return 0.0
+            return 0.0, True
         if self._of.ends:
             self._came.append(IngressRecord(0, ends=True))
-        return RECONNECT
+        return RECONNECT, False
 
     def _connected(self) -> LineSocket:
         if self._conn is None:
             self._conn = self._of.connect(self._of.host, self._of.port)
-            self._framer, self._told = Framer(self._of.source.options.max_record), -1
+            self._framer, self._acked = Framer(self._of.source.options.max_record), -1
             self._begin = b""
         return self._conn
 
     def _tell_durable(self, conn: LineSocket) -> None:
-        if self._of.acks and self.offset != self._told:
-            self._told = self.offset
-            conn.sendall(f"{self._told}\n".encode())
+        if self._of.acks and self.offset != self._acked:
+            self._acked = self.offset
+            conn.sendall(f"{self._acked}\n".encode())
 
     def _text(self, data: bytes) -> bytes:
         """Return the text of what came, without the byte order mark that it may begin with."""
@@ -238,13 +243,13 @@ class SocketReading:
         text, self._begin = self._begin.removeprefix(BYTE_ORDER_MARK), None
         return text
 
-    def _closed(self) -> list[Block]:
+    def _closed(self) -> list[TextChunk]:
         """Return what is left when the other side has closed, by rule 4."""
         self.close()
         self._framer.feed(self._begin or b"")
         is_sent_again = self._of.acks and not self._of.ends
         left = [] if is_sent_again else self._framer.end()
-        return [replace(block, data=block.data + b"\n") for block in left]
+        return [replace(text_chunk, data=text_chunk.data + b"\n") for text_chunk in left]
 
 
 def _received(conn: LineSocket) -> bytes | None:
@@ -261,20 +266,22 @@ def _received(conn: LineSocket) -> bytes | None:
 def open_socket(source: Source, connect: Callable[[str, int], LineSocket] = connect) -> SocketLines:
     """Make the partition of a tcp:// URL."""
     host, port, query = _address(source.path)
-    given = parse_qsl(query, keep_blank_values=True)
-    for number, (key, value) in enumerate(given):
-        if value not in _OPTIONS.get(key, ()) or key in dict(given[:number]):
+    pairs = parse_qsl(query, keep_blank_values=True)
+    for number, (key, value) in enumerate(pairs):
+        if value not in _OPTIONS.get(key, ()) or key in dict(pairs[:number]):
             hint = "tcp:// knows until=eof, acks=yes and acks=no, each once"
-            raise PlanError(f"'{source.path}': {key}={value} is no option", hint=hint)
-    options = dict(given)
+            raise PlanError(f"'{source.path}': invalid option {key}={value}", hint=hint)
+    options = dict(pairs)
     ends, acks = "until" in options, options.get("acks") == "yes"
-    return SocketLines(source, source.path, host, port, ends, acks, connect)
+    return SocketLines(
+        source=source, name=source.path, host=host, port=port, ends=ends, acks=acks, connect=connect
+    )
 
 
 def _address(path: str) -> tuple[str, int, str]:
-    """Read host, port and options from a URL; PlanError if it is no address of a socket."""
+    """Read host, port and options from a URL; PlanError if it is not the address of a socket."""
     hint = "as in tcp://localhost:9000, with a port from 1 to 65535"
-    wrong = PlanError(f"'{path}' is no address of a socket", hint=hint)
+    wrong = PlanError(f"invalid address of a socket '{path}'", hint=hint)
     try:
         url = urlsplit(path)
         host, port = url.hostname or "", url.port

@@ -27,14 +27,14 @@ class WholeReading:
     def poll(self, most: int, until: int | None, now: float) -> Finding:
         if self._chunks is None:
             self._chunks = marked_chunks(self._partition, most, self._start, self._mark)
-            found = next(self._chunks, None)
-            if found is None:
+            marked = next(self._chunks, None)
+            if marked is None:
                 check_not_shorter(self._partition, self._start)
         else:
-            found = next(self._chunks, None)
-        if found is None:
+            marked = next(self._chunks, None)
+        if marked is None:
             return Finished()
-        chunk, mark = found
+        chunk, mark = marked
         self.offset = chunk.stop
         return Rows(chunk if mark is None else replace(chunk, resume=msgspec.msgpack.encode(mark)))
 

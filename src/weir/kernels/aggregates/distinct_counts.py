@@ -73,9 +73,14 @@ class DistinctMeasure:
         numbers = self._numbers.encode(*hashes)
         self._held = grown(self._held, self._numbers.capacity, NO_SLOT)
         fresh = hold_values(
-            numbers, panes, self._table.start, self._table.end,
-            self._held, self._panes, self._dropped,
-        )  # fmt: skip
+            numbers,
+            panes,
+            self._table.start,
+            self._table.end,
+            self._held,
+            self._panes,
+            self._dropped,
+        )
         if len(fresh):
             zeros = np.zeros(len(fresh), dtype=np.int64)
             kept = Batch(zeros, zeros, (column.take(pa.array(fresh)),))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from weir.kernels.structures.panes_loops import EMIT, ENTER
+from weir.loops.argument_types import I64, I64s, I64Table
 from weir.loops.compiled import compiled, in_place
 
 # Fields of a number: the slot of its value, its pane and how often that had been dropped, and
@@ -43,7 +44,15 @@ def _join(one, other, held):
 
 
 @compiled
-def hold_values(numbers, panes, start, end, held, lists, dropped):
+def hold_values(
+    numbers: I64s,
+    panes: I64s,
+    start: I64s,
+    end: I64s,
+    held: I64Table,
+    lists: I64Table,
+    dropped: I64Table,
+):
     """Put values into panes; return the rows that are the first with their number."""
     rows = np.empty(len(numbers), dtype=np.int64)
     count = 0
@@ -73,7 +82,9 @@ def hold_values(numbers, panes, start, end, held, lists, dropped):
 
 
 @in_place
-def replay_distinct(kinds, groups, panes, lists, distinct, out):
+def replay_distinct(
+    kinds: I64s, groups: I64s, panes: I64s, lists: I64Table, distinct: I64s, out: I64s
+):
     """Run the operations; at each EMIT write how many values its group has."""
     emitted = 0
     for op in range(len(kinds)):
@@ -87,7 +98,7 @@ def replay_distinct(kinds, groups, panes, lists, distinct, out):
 
 
 @in_place
-def drop_panes(panes, held, lists, dropped):
+def drop_panes(panes: I64s, held: I64Table, lists: I64Table, dropped: I64Table):
     """Move the values of these panes to the list of dropped ones."""
     for pane in panes:
         if lists[pane, SIZE]:
@@ -101,7 +112,7 @@ def drop_panes(panes, held, lists, dropped):
 
 
 @compiled
-def dropped_numbers(count, held, dropped):
+def dropped_numbers(count: I64, held: I64Table, dropped: I64Table):
     """Take so many numbers out of the list of dropped ones."""
     numbers = np.empty(count, dtype=np.int64)
     for i in range(count):
@@ -111,7 +122,7 @@ def dropped_numbers(count, held, dropped):
 
 
 @compiled
-def numbers_in(panes, held, lists):
+def numbers_in(panes: I64s, held: I64Table, lists: I64Table):
     """Return all numbers that panes hold, each with the index of its pane."""
     count = 0
     for pane in panes:

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from weir.loops.argument_types import I64, Booleans, I64s, I64Table
 from weir.loops.compiled import compiled, in_place
 
 VALUE_UNIT = -1074
@@ -21,7 +22,7 @@ MAX_VALUES = 2**31
 
 
 @in_place
-def limb_range(bits, counted):
+def limb_range(bits: I64s, counted: Booleans):
     """Return the lowest limb that the counted doubles need, one past the highest, and whether one
     is NaN or infinite.
 
@@ -71,7 +72,7 @@ def split_double(bits):
 
 
 @in_place
-def encode_sums(bits, counted, lanes, at, low):
+def encode_sums(bits: I64s, counted: Booleans, lanes: I64Table, at: I64, low: I64):
     """Write each counted finite double into its row's lanes `at`, `at + 1`, …"""
     for row in range(len(bits)):
         if counted[row] and (bits[row] >> 52) & 0x7FF != 0x7FF and bits[row] << 1 != 0:
@@ -80,7 +81,7 @@ def encode_sums(bits, counted, lanes, at, low):
 
 
 @in_place
-def encode_squares(bits, counted, lanes, at, low):
+def encode_squares(bits: I64s, counted: Booleans, lanes: I64Table, at: I64, low: I64):
     """Write the square of each counted finite double into its row's lanes, in units of 2^−2148."""
     half = np.uint64((1 << 27) - 1)
     for row in range(len(bits)):
@@ -93,7 +94,7 @@ def encode_squares(bits, counted, lanes, at, low):
 
 
 @in_place
-def encode_specials(bits, counted, lanes, at):
+def encode_specials(bits: I64s, counted: Booleans, lanes: I64Table, at: I64):
     """Count NaN, +∞ and −∞ in three lanes."""
     for row in range(len(bits)):
         if counted[row] and (bits[row] >> 52) & 0x7FF == 0x7FF:
@@ -106,7 +107,7 @@ def encode_specials(bits, counted, lanes, at):
 
 
 @compiled
-def round_quotient(lanes, low, unit, divisors):
+def round_quotient(lanes: I64Table, low: I64, unit: I64, divisors: I64s):
     """Divide each row's sum by its divisor (1 ≤ divisor < 2³¹), rounded once.
 
     A mask tells the rows that this fast path leaves to `exact_sum`: those with results in the

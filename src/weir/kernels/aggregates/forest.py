@@ -70,24 +70,42 @@ class Forest:
         self._groups = grown(self._groups, groups)
 
     def add(
-        self, entries: Int64s, panes: Int64s, groups: Int64s, keys: Int64s, capacity: int,
+        self,
+        entries: Int64s,
+        panes: Int64s,
+        groups: Int64s,
+        keys: Int64s,
+        capacity: int,
         sort_keys: SortKeys,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add new entries with their keys to their panes; every entry's number is below the
         capacity."""
         self.nodes.grow(capacity)
         self._following = grown(self._following, capacity, -1)
         self._waiting = add_entries(
-            entries, panes, groups, keys, self.heads, self._panes, self._following,
-            self.nodes.table, self._roots, *sort_keys,
-        )  # fmt: skip
+            entries,
+            panes,
+            groups,
+            keys,
+            self.heads,
+            self._panes,
+            self._following,
+            self.nodes.table,
+            self._roots,
+            *sort_keys,
+        )
 
     def settle(self, sort_keys: SortKeys) -> None:
         """Let the panes that the last step made, and that are still there, enter their trees."""
         settle_panes(
-            self._waiting, self.heads, self._panes, self._following, self.nodes.table, self._roots,
+            self._waiting,
+            self.heads,
+            self._panes,
+            self._following,
+            self.nodes.table,
+            self._roots,
             *sort_keys,
-        )  # fmt: skip
+        )
 
     def replay(
         self, operations: Operations, query: int, p: int, q: int, sort_keys: SortKeys
@@ -97,10 +115,23 @@ class Forest:
         out = np.empty((operations.emits, 2), dtype=np.int64)
         rests = np.zeros(operations.emits, dtype=np.int64)
         replay_answers(
-            operations.kinds, operations.groups, operations.panes, self.heads, self._panes,
-            self._following, self.nodes.table, self._roots, self._groups, self._account,
-            query, p, q, *sort_keys, out, rests,
-        )  # fmt: skip
+            operations.kinds,
+            operations.groups,
+            operations.panes,
+            self.heads,
+            self._panes,
+            self._following,
+            self.nodes.table,
+            self._roots,
+            self._groups,
+            self._account,
+            query,
+            p,
+            q,
+            *sort_keys,
+            out,
+            rests,
+        )
         return out, rests
 
     def replay_all(self, operations: Operations, sort_keys: SortKeys) -> tuple[Int64s, Int64s]:
@@ -108,10 +139,19 @@ class Forest:
         order, end to end."""
         counts = np.empty(operations.emits, dtype=np.int64)
         entries = replay_members(
-            operations.kinds, operations.groups, operations.panes, self.heads, self._panes,
-            self._following, self.nodes.table, self._roots, self._groups, self._account,
-            *sort_keys, counts,
-        )  # fmt: skip
+            operations.kinds,
+            operations.groups,
+            operations.panes,
+            self.heads,
+            self._panes,
+            self._following,
+            self.nodes.table,
+            self._roots,
+            self._groups,
+            self._account,
+            *sort_keys,
+            counts,
+        )
         return counts, entries
 
     def keys(self, entries: Int64s) -> Int64s:
@@ -135,9 +175,14 @@ class Forest:
     def pay(self, most: int, sort_keys: SortKeys) -> None:
         """Take at most so many entries that have left out of their trees."""
         pay_debts(
-            most, self._following, self.nodes.table, self._roots, self._groups, self._account,
+            most,
+            self._following,
+            self.nodes.table,
+            self._roots,
+            self._groups,
+            self._account,
             *sort_keys,
-        )  # fmt: skip
+        )
 
     def collect(self, most: int) -> Int64s:
         """Return at most so many entries that nobody uses any more."""

@@ -6,12 +6,13 @@ import numpy as np
 
 from weir.kernels.structures import treap_loops as treap
 from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
+from weir.loops.argument_types import I64, I64s, I64Table, U8s
 from weir.loops.compiled import compiled, in_place
 
-# Fields of a pane besides its first entry: its last one, how many, whether it is in the tree.
+# Fields of a pane after its first entry: its last one, how many, whether it is in the tree.
 _LAST, _SIZE, _INSIDE = range(3)
 _OUT, _WAITS, _IN = range(3)
-# Fields of a group besides its tree: the first and last entry it owes, how many, and the next in
+# Fields of a group after its tree: the first and last entry it owes, how many, and the next in
 # the list of debtors plus one (0: it is not listed, −1: there is none).
 _OWED, _LAST_OWED, _DEBT, _DEBTOR = range(4)
 # The first debtor plus one (or −1), all that is owed; the first of the spent, how many.
@@ -19,8 +20,20 @@ _FIRST_DEBTOR, DEBTS, _SPENT, SPENT_COUNT = range(4)
 
 
 @compiled
-def add_entries(entries, panes, groups, keys, heads, fields, following, nodes, roots,
-                starts, lengths, buffer):  # fmt: skip
+def add_entries(
+    entries: I64s,
+    panes: I64s,
+    groups: I64s,
+    keys: I64s,
+    heads: I64s,
+    fields: I64Table,
+    following: I64s,
+    nodes: I64Table,
+    roots: I64s,
+    starts: I64s,
+    lengths: I64s,
+    buffer: U8s,
+):
     """Chain entries to their panes; return the panes that now wait because of them."""
     waiting = np.empty((len(entries), 2), dtype=np.int64)
     count = 0
@@ -44,7 +57,17 @@ def add_entries(entries, panes, groups, keys, heads, fields, following, nodes, r
 
 
 @compiled
-def settle_panes(waiting, heads, fields, following, nodes, roots, starts, lengths, buffer):
+def settle_panes(
+    waiting: I64Table,
+    heads: I64s,
+    fields: I64Table,
+    following: I64s,
+    nodes: I64Table,
+    roots: I64s,
+    starts: I64s,
+    lengths: I64s,
+    buffer: U8s,
+):
     """Let the panes that still wait enter their trees."""
     for i in range(len(waiting)):
         pane, group = waiting[i]
@@ -107,7 +130,17 @@ def _pay_group(group, most, following, nodes, roots, groups, account, starts, le
 
 
 @in_place
-def pay_debts(most, following, nodes, roots, groups, account, starts, lengths, buffer):
+def pay_debts(
+    most: I64,
+    following: I64s,
+    nodes: I64Table,
+    roots: I64s,
+    groups: I64Table,
+    account: I64s,
+    starts: I64s,
+    lengths: I64s,
+    buffer: U8s,
+):
     """Take at most so many owed entries out of their trees, group by group."""
     while most > 0 and account[_FIRST_DEBTOR] > 0:
         group = account[_FIRST_DEBTOR] - 1
@@ -120,7 +153,7 @@ def pay_debts(most, following, nodes, roots, groups, account, starts, lengths, b
 
 
 @compiled
-def collect_spent(count, following, account):
+def collect_spent(count: I64, following: I64s, account: I64s):
     """Return so many of the spent entries."""
     entries = np.empty(count, dtype=np.int64)
     for i in range(count):
@@ -131,8 +164,21 @@ def collect_spent(count, following, account):
 
 
 @compiled
-def _change(kind, pane, group, heads, fields, following, nodes, roots, groups, account,
-            starts, lengths, buffer):  # fmt: skip
+def _change(
+    kind,
+    pane,
+    group,
+    heads,
+    fields,
+    following,
+    nodes,
+    roots,
+    groups,
+    account,
+    starts,
+    lengths,
+    buffer,
+):
     """Let a pane enter or leave; for an EMIT, take all that the group owes out of its tree."""
     if kind == ENTER:
         _enter(pane, group, heads, fields, following, nodes, roots, starts, lengths, buffer)
@@ -144,31 +190,85 @@ def _change(kind, pane, group, heads, fields, following, nodes, roots, groups, a
 
 
 @compiled
-def replay_answers(kinds, groups, panes, heads, fields, following, nodes, roots, debts, account,
-                   query, p, q, starts, lengths, buffer, out, rests):  # fmt: skip
+def replay_answers(
+    kinds: I64s,
+    groups: I64s,
+    panes: I64s,
+    heads: I64s,
+    fields: I64Table,
+    following: I64s,
+    nodes: I64Table,
+    roots: I64s,
+    debts: I64Table,
+    account: I64s,
+    query: I64,
+    p: I64,
+    q: I64,
+    starts: I64s,
+    lengths: I64s,
+    buffer: U8s,
+    out: I64Table,
+    rests: I64s,
+):
     """Run the operations; at each EMIT write the nodes that answer the query, and its rest."""
     emitted = 0
     for op in range(len(kinds)):
         _change(
-            kinds[op], panes[op], groups[op], heads, fields, following, nodes, roots,
-            debts, account, starts, lengths, buffer,
-        )  # fmt: skip
+            kinds[op],
+            panes[op],
+            groups[op],
+            heads,
+            fields,
+            following,
+            nodes,
+            roots,
+            debts,
+            account,
+            starts,
+            lengths,
+            buffer,
+        )
         if kinds[op] == EMIT:
             rests[emitted] = treap.answer(nodes, roots[groups[op]], query, p, q, out[emitted])
             emitted += 1
 
 
 @compiled
-def replay_members(kinds, groups, panes, heads, fields, following, nodes, roots, debts, account,
-                   starts, lengths, buffer, counts):  # fmt: skip
+def replay_members(
+    kinds: I64s,
+    groups: I64s,
+    panes: I64s,
+    heads: I64s,
+    fields: I64Table,
+    following: I64s,
+    nodes: I64Table,
+    roots: I64s,
+    debts: I64Table,
+    account: I64s,
+    starts: I64s,
+    lengths: I64s,
+    buffer: U8s,
+    counts: I64s,
+):
     """Run the operations; at each EMIT write all nodes in order, one list after the other."""
     out = np.empty(1024, dtype=np.int64)
     at = emitted = 0
     for op in range(len(kinds)):
         _change(
-            kinds[op], panes[op], groups[op], heads, fields, following, nodes, roots,
-            debts, account, starts, lengths, buffer,
-        )  # fmt: skip
+            kinds[op],
+            panes[op],
+            groups[op],
+            heads,
+            fields,
+            following,
+            nodes,
+            roots,
+            debts,
+            account,
+            starts,
+            lengths,
+            buffer,
+        )
         if kinds[op] == EMIT:
             root = roots[groups[op]]
             counts[emitted] = nodes[root, treap.SIZE] if root >= 0 else 0

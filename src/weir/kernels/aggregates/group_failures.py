@@ -55,10 +55,13 @@ class GroupFailure(Exception):
             text = f"in {window}: {self.why}"
             return RunError(place.pointed(text) if isinstance(place, ProgramPlace) else text)
         return OperatorFailed(
-            function=user.function, file=user.file, line=user.line, cause=self.why,
+            function=user.function,
+            file=user.file,
+            line=user.line,
+            cause=self.why,
             event=window if self.event is None else _event(self.event, keys, time),
             place=user.place,
-        )  # fmt: skip
+        )
 
 
 def located(

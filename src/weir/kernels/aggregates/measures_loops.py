@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from weir.kernels.structures.panes_loops import EMIT, ENTER
+from weir.loops.argument_types import I64s, I64Table
 from weir.loops.compiled import in_place
 
 
 @in_place
-def count_rows(lanes, panes):
+def count_rows(lanes: I64Table, panes: I64s):
     """Add each row to the only lane of its pane."""
     for pane in panes:
         lanes[pane, 0] += 1
 
 
 @in_place
-def add_rows(lanes, panes, shares):
+def add_rows(lanes: I64Table, panes: I64s, shares: I64Table):
     """Add each row's shares to the lanes of its pane."""
     for row in range(len(panes)):
         for i in range(shares.shape[1]):
@@ -22,7 +23,9 @@ def add_rows(lanes, panes, shares):
 
 
 @in_place
-def replay_lanes(kinds, groups, panes, lanes, running, out):
+def replay_lanes(
+    kinds: I64s, groups: I64s, panes: I64s, lanes: I64Table, running: I64Table, out: I64Table
+):
     """Run the operations; at each EMIT write the running lanes of its group."""
     emitted = 0
     for op in range(len(kinds)):

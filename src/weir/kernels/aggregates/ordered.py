@@ -1,5 +1,4 @@
-"""Aggregates that pick values by their position in an order: MIN, MAX, FIRST, LAST, quantiles,
-COLLECT.
+"""Aggregates that pick values by an order: MIN, MAX, FIRST, LAST, quantiles, COLLECT.
 
 A row that counts is an *entry* of its pane: a node with a sort key (its value, or its number in the
 order of arrival) that is in its group's tree while its pane is in the window. MIN, MAX, FIRST and
@@ -106,9 +105,15 @@ class OrderedMeasure:
         if self._single:
             sign = 1 if self._query == treap.FIRST else -1
             rows, beaten = best_rows(
-                panes, keys, *(_pieces(stored[0]) if self._has_bytes else _NO_KEYS), sign,
-                self._forest.heads, self._forest.nodes.table, *self._sort_keys(), self._mark,
-            )  # fmt: skip
+                panes,
+                keys,
+                *(_pieces(stored[0]) if self._has_bytes else _NO_KEYS),
+                sign,
+                self._forest.heads,
+                self._forest.nodes.table,
+                *self._sort_keys(),
+                self._mark,
+            )
             self._entries.free(beaten)
             index = pa.array(rows)
             keys, panes, groups = keys[rows], panes[rows], groups[rows]

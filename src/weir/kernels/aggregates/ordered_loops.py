@@ -5,11 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from weir.kernels.structures import treap_loops as treap
+from weir.loops.argument_types import I64, I64s, I64Table, U8s
 from weir.loops.compiled import compiled
 
 
 @compiled
-def best_rows(panes, keys, firsts, sizes, data, sign, heads, nodes, starts, lengths, buffer, mark):
+def best_rows(
+    panes: I64s,
+    keys: I64s,
+    firsts: I64s,
+    sizes: I64s,
+    data: U8s,
+    sign: I64,
+    heads: I64s,
+    nodes: I64Table,
+    starts: I64s,
+    lengths: I64s,
+    buffer: U8s,
+    mark: I64s,
+):
     """Find the best row of each pane that beats what the pane has, and the entries that are so
     beaten.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I64, I32s, I64Table, U8s
 from weir.loops.compiled import compiled, in_place
 
 NAMES = 6
@@ -37,7 +38,7 @@ def _words(lanes, row, at, width, words):
 
 
 @compiled
-def pack_rows(lanes, places, offsets, data):
+def pack_rows(lanes: I64Table, places: I64Table, offsets: I32s, data: U8s):
     """Write each row's state; return how many bytes they take."""
     words = np.empty(lanes.shape[1] + 2, dtype=np.int64)
     used = 0
@@ -61,7 +62,7 @@ def pack_rows(lanes, places, offsets, data):
 
 
 @in_place
-def unpack_rows(offsets, data, places, lanes, at):
+def unpack_rows(offsets: I32s, data: U8s, places: I64Table, lanes: I64Table, at: I64):
     """Add what the states stand for to their rows' lanes, from `at` on."""
     for row in range(len(offsets) - 1):
         place = offsets[row]
@@ -83,7 +84,7 @@ def unpack_rows(offsets, data, places, lanes, at):
 
 
 @compiled
-def extents_of(offsets, data):
+def extents_of(offsets: I32s, data: U8s):
     """Return for each name the lowest limb that a state has and one past the highest (0, 0: none
     has)."""
     extents = np.zeros((NAMES, 2), dtype=np.int64)

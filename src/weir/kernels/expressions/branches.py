@@ -7,7 +7,7 @@ is run only on the rows that reach it; a failure there is a failure of the progr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,7 +51,7 @@ def made_of(parts: Sequence[Part], run: Callable[[Batch], Datum], dtype: pa.Data
     return Part(run, dtype, columns=columns, calls_user=any(p.calls_user for p in parts))
 
 
-def connective(name: str, parts: Sequence[Part]) -> Part:
+def _connective(name: str, parts: Sequence[Part]) -> Part:
     """Make a part for AND or OR, three-valued; the left side decides which rows reach the right
     one."""
     combine = pc.and_kleene if name == "and" else pc.or_kleene
@@ -76,7 +76,7 @@ def connective(name: str, parts: Sequence[Part]) -> Part:
     return made_of(parts, run, BOOLEAN)
 
 
-def coalesce(parts: Sequence[Part], dtype: pa.DataType) -> Part:
+def _coalesce(parts: Sequence[Part], dtype: pa.DataType) -> Part:
     """Make a part for the first value that is not NULL; rows reach an argument where all before
     it are NULL."""
     parts = [p for p in parts if p.constant is None or p.constant.is_valid]
@@ -122,7 +122,7 @@ def case(branches: Sequence[tuple[Part, Part]], otherwise: Part, dtype: pa.DataT
     return made_of(parts, run, dtype)
 
 
-def or_row_by_row(vector: Part, rows: Part) -> Part:
+def _or_row_by_row(vector: Part, rows: Part) -> Part:
     """Make a part that has the vector's values; where that fails, slice by slice, the rows'.
 
     Both compute the same. The rows' failures are the program's, the vector's are none.
@@ -142,7 +142,7 @@ def or_row_by_row(vector: Part, rows: Part) -> Part:
     return replace(made_of([vector, rows], run, rows.type), calls_user=vector.calls_user)
 
 
-def or_null(part: Part) -> Part:
+def _or_null(part: Part) -> Part:
     """Make a part that has NULL on rows on which another one fails."""
     if part.constant is not None:
         return part
@@ -249,3 +249,13 @@ def _values(part: Part, batch: Batch, rows: RowIndices) -> pa.Array:
         return part.array(Batch(batch.vs[rows], batch.ve[rows], columns))
     except RowFailure as failure:
         raise failure.moved_to(int(rows[failure.row])) from failure.__cause__
+
+
+LAZY: Mapping[str, Callable[[Sequence[Part], pa.DataType], Part]] = {
+    "and": lambda parts, _: _connective("and", parts),
+    "or": lambda parts, _: _connective("or", parts),
+    "coalesce": _coalesce,
+    "py_rows": lambda parts, _: _or_row_by_row(*parts),
+    "py_tried": lambda parts, _: _or_null(*parts),
+}
+"""The functions that evaluate an argument only on the rows that reach it."""

@@ -3,6 +3,7 @@
 Rules
 1. DOUBLE and DECIMAL to an integer: cut towards zero. To a DECIMAL of fewer decimals: half away
    from zero; a DOUBLE counts as its shortest decimal text (0.1, not 0.1000000000000000055…).
+   An integer or DECIMAL to DOUBLE: the nearest.
 2. Text must be the value and nothing else: no blanks around it, no hexadecimal. TIMESTAMP is ISO
    8601; DOUBLE takes NaN and Infinity; BOOLEAN true, false, 1, 0 in any case.
 3. A value that does not fit is a failure; TRY_CAST makes NULL of exactly those values.
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from weir.events.decimal_doubles import nearest_doubles
 from weir.events.python_lists import python_list
 from weir.events.types import (
     BIGINT,
@@ -116,6 +118,8 @@ def _converter(source: pa.DataType, target: pa.DataType) -> Convert:
         return lambda column: _double_to_integer(column, target)
     if is_integer(target) and pa.types.is_decimal(source):
         return lambda column: _decimal_to_integer(column, target)
+    if target == DOUBLE and pa.types.is_decimal(source):
+        return nearest_doubles
     if target == DOUBLE:
         return lambda column: column.cast(DOUBLE, safe=False)
     return lambda column: column.cast(target)

@@ -32,16 +32,7 @@ from weir.kernels.expressions import (
     python_numbers,
     python_text,
 )
-from weir.kernels.expressions.branches import (
-    Part,
-    case,
-    coalesce,
-    connective,
-    constant_part,
-    made_of,
-    or_null,
-    or_row_by_row,
-)
+from weir.kernels.expressions.branches import LAZY, Part, case, constant_part, made_of
 from weir.kernels.expressions.casts import build_cast, misfit
 from weir.kernels.expressions.evaluation import (
     ArrayFunction,
@@ -64,6 +55,8 @@ from weir.plan.expressions import (
     Literal,
     UserCall,
 )
+from weir.plan.functions import FUNCTIONS
+from weir.plan.functions.built_in import Nulls
 from weir.plan.render import render
 from weir.plan.schema import Schema
 
@@ -86,10 +79,6 @@ class _ErrorContext:
 
     place: Position | None
     why: Callable[[Sequence[object], Exception], str]
-
-
-_TELL_NULLS = frozenset(("is_null", "is_not_null"))
-_TAKE_NULLS = _TELL_NULLS | {"in", "nullif", "greatest", "least"}
 
 
 def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array]:
@@ -160,23 +149,10 @@ def _column(name: str, schema: Schema) -> Part:
 
 
 def _call(call: Call, args: Sequence[Part]) -> Part:
-    if call.function in ("and", "or"):
-        return connective(call.function, args)
-    if call.function == "coalesce":
-        return coalesce(args, _type(call))
-    if call.function == "py_rows":
-        return or_row_by_row(*args)
-    if call.function == "py_tried":
-        return or_null(*args)
+    if call.function in LAZY:
+        return LAZY[call.function](args, _type(call))
     builders = PYTHON_BUILDERS if call.function.startswith("py_") else BUILDERS
-    takes_nulls = builders is PYTHON_BUILDERS or call.function in _TAKE_NULLS
-    if not takes_nulls and any(_is_null(a) for a in args):
-        return constant_part(pa.scalar(None, call.type))
-    if (
-        builders is BUILDERS
-        and call.function not in _TELL_NULLS
-        and any(pa.types.is_null(a.type) for a in args)
-    ):
+    if _is_always_null(call, args):
         return constant_part(pa.scalar(None, call.type))
     site = Site(
         call.function,
@@ -185,6 +161,16 @@ def _call(call: Call, args: Sequence[Part]) -> Part:
         tuple(a.constant for a in args),
     )
     return _apply(builders[call.function](site), args, _type(call), _error_context(call))
+
+
+def _is_always_null(call: Call, args: Sequence[Part]) -> bool:
+    """Tell whether an argument is NULL in all rows, and the call with it."""
+    nulls = FUNCTIONS[call.function].nulls if call.function in FUNCTIONS else Nulls.ARE_TESTED
+    if nulls is Nulls.ARE_TESTED:
+        return False
+    if nulls is Nulls.MAKE_NULL and any(map(_is_null, args)):
+        return True
+    return any(pa.types.is_null(a.type) for a in args)
 
 
 def _error_context(call: Call) -> _ErrorContext:

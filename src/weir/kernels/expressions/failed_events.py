@@ -34,6 +34,11 @@ def named_failure(failure: RowFailure, batch: Batch, schema: Schema, port: int =
     if user is None:
         return EventFailed(failure.why, event=event, place=failure.place, row=row)
     return OperatorFailed(
-        function=user.function, file=user.file, line=user.line, event=event, cause=failure.why,
-        place=user.place, row=row,
-    )  # fmt: skip
+        function=user.function,
+        file=user.file,
+        line=user.line,
+        event=event,
+        cause=failure.why,
+        place=user.place,
+        row=row,
+    )

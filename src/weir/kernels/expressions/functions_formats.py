@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from weir.events.types import STRING
 from weir.kernels.expressions.evaluation import ArrayFunction, Builder, Datum, Site
 from weir.kernels.expressions.functions_time import calendar_field
-from weir.plan.time_formats import TimePart, code_format, letter_format
+from weir.plan.functions.time_formats import TimePart, code_format, letter_format
 
 _MONTHS = pa.array(
     [

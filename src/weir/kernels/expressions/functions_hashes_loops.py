@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I32s, U8s, U64s
 from weir.loops.compiled import in_place
 
 _P1 = np.uint64(11400714785074694791)
@@ -68,7 +69,7 @@ def _hash_bytes(data, at, stop):
 
 
 @in_place
-def xxhash64_rows(offsets, data, hashes):
+def xxhash64_rows(offsets: I32s, data: U8s, hashes: U64s):
     """Write the hash of each row's bytes."""
     for row in range(len(hashes)):
         hashes[row] = _hash_bytes(data, int(offsets[row]), int(offsets[row + 1]))

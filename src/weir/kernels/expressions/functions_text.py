@@ -161,7 +161,23 @@ def _like(site: Site) -> ArrayFunction:
     inside = re.fullmatch(r"%([^%_\\]+)%", pattern)
     if inside is not None:
         return lambda column, _: contains(column, inside.group(1))
+    if "\\" in pattern:  # Arrow takes some backslashes for themselves
+        regex = like_regex(pattern)
+        return lambda column, _: pc.match_substring_regex(column, regex)
     return lambda column, _: pc.match_like(column, pattern)
+
+
+def like_regex(pattern: str) -> str:
+    r"""Return the regular expression of a whole text that fits the pattern of a LIKE.
+
+    >>> like_regex(r"\a_5\%%")
+    '(?s)\\Aa.5%.*\\z'
+    """
+    parts = (
+        {"%": ".*", "_": "."}.get(token) or re.escape(token[-1])
+        for token in re.findall(r"\\.|.", pattern, re.DOTALL)
+    )
+    return rf"(?s)\A{''.join(parts)}\z"
 
 
 def _rlike(site: Site) -> ArrayFunction:

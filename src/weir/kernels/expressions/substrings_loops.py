@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import U8, Booleans, I32s, ReadBytes, U8s, U64s
 from weir.loops.compiled import compiled, in_place
 
 _BLOCK = 64
 
 
 @compiled
-def find_in_rows(text, places, pattern):
+def find_in_rows(text: U8s, places: U64s, pattern: ReadBytes):
     """Tell whether each row contains the pattern.
 
     A block of 64 bytes is skipped if nowhere in it the first and the last byte of the pattern stand
@@ -48,7 +49,9 @@ def find_in_rows(text, places, pattern):
 
 
 @in_place
-def split_at_byte(text, places, valid, separator, data, ends, cuts):
+def split_at_byte(
+    text: U8s, places: U64s, valid: Booleans, separator: U8, data: U8s, ends: I32s, cuts: I32s
+):
     """Write the parts between the separators end to end; return how many bytes they are.
 
     Every byte is written, and a separator is written over: so there is no branch to mispredict.
@@ -71,7 +74,9 @@ def split_at_byte(text, places, valid, separator, data, ends, cuts):
 
 
 @in_place
-def split_at_text(text, places, valid, between, data, ends, cuts):
+def split_at_text(
+    text: U8s, places: U64s, valid: Booleans, between: ReadBytes, data: U8s, ends: I32s, cuts: I32s
+):
     """Do as `split_at_byte` does, for a separator of several bytes."""
     one, width = np.uint64(1), np.uint64(len(between))
     used = part = np.uint64(0)

@@ -14,12 +14,11 @@ import pyarrow as pa
 from weir.errors import RunError, SnapshotCorrupt
 from weir.events.batch import START, Batch, Int64s, empty_batch
 from weir.kernels.aggregates.distinct_counts import DistinctMeasure
-from weir.kernels.aggregates.folded_aggregate import FoldedMeasure
 from weir.kernels.aggregates.group_failures import GroupFailure, OperationFailure, located
 from weir.kernels.aggregates.lanes import ADDITIVE
 from weir.kernels.aggregates.measures import LaneMeasure, Measure
 from weir.kernels.aggregates.ordered import CollectMeasure, OrderedMeasure
-from weir.kernels.aggregates.user_aggregate import UserMeasure
+from weir.kernels.aggregates.user_aggregate import FoldedMeasure, UserMeasure
 from weir.kernels.expressions.evaluation import RowFailure, shown_value
 from weir.kernels.kernel import Tables, emitted
 from weir.kernels.operators.counter_windows import CountWindows, SessionWindows

@@ -60,9 +60,15 @@ class AsofKernel:
         self._keys.joined(groups)
         self._newest = grown(self._newest, self._keys.capacity, -1)
         matches, replaced = latest_rows(
-            left.vs, groups, right.vs, right_groups, slots, self._newest, self._older,
+            left.vs,
+            groups,
+            right.vs,
+            right_groups,
+            slots,
+            self._newest,
+            self._older,
             self._condition is None,
-        )  # fmt: skip
+        )
         if self._condition is not None:
             matches = self._search(left, matches)
         rows = self._matched(left, matches)
@@ -124,6 +130,12 @@ class AsofKernel:
         slots = self._hold(batch, groups)
         nobody = np.zeros(0, dtype=np.int64)
         latest_rows(
-            nobody, nobody, batch.vs, groups, slots, self._newest, self._older,
+            nobody,
+            nobody,
+            batch.vs,
+            groups,
+            slots,
+            self._newest,
+            self._older,
             self._condition is None,
-        )  # fmt: skip
+        )

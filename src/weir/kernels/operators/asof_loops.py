@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import Bool, I64s
 from weir.loops.compiled import compiled
 
 
 @compiled
-def latest_rows(left_vs, left_groups, right_vs, right_groups, slots, newest, older, only_newest):
+def latest_rows(
+    left_vs: I64s,
+    left_groups: I64s,
+    right_vs: I64s,
+    right_groups: I64s,
+    slots: I64s,
+    newest: I64s,
+    older: I64s,
+    only_newest: Bool,
+):
     """Find the newest right row of each left row's key (−1 for none), and the right rows so
     replaced."""
     found = np.full(len(left_vs), -1, dtype=np.int64)

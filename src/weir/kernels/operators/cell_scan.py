@@ -69,8 +69,11 @@ class CellScan:
         self._fast = FastCells([(states[s], kind) for s, kind in enumerate(kinds) if kind])
         self._slow = SlowCells(
             {s: cell for s, cell in enumerate(states) if kinds[s] is None},
-            inputs, keys, self._merges, self._reads,
-        )  # fmt: skip
+            inputs,
+            keys,
+            self._merges,
+            self._reads,
+        )
         self._programs: tuple[RequestProgram, ...] = ()
         self._sweeps = Sweeps(states)
         self._first = OPEN

@@ -54,10 +54,17 @@ class ClipKernel:
         self._keys.joined(groups)
         self._live.grow(self._keys.capacity)
         clipped, rows, self._live.arena = clips(
-            slots, left.vs, left.ve, side.groups(slots),
-            self._live.arena, self._live.spans, self._live.free,
-            right.vs, groups, self._condition is None,
-        )  # fmt: skip
+            slots,
+            left.vs,
+            left.ve,
+            side.groups(slots),
+            self._live.arena,
+            self._live.spans,
+            self._live.free,
+            right.vs,
+            groups,
+            self._condition is None,
+        )
         if self._condition is not None:
             clipped, rows = self._first_matches(clipped, rows, right)
         starts = right.vs[rows]

@@ -5,11 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from weir.kernels.structures.buckets_loops import PAIRS, insert, live, make_room
+from weir.loops.argument_types import Bool, I64s, I64Table
 from weir.loops.compiled import compiled
 
 
 @compiled
-def clips(slots, vs, ve, groups, arena, spans, free, right_vs, right_groups, at_once):
+def clips(
+    slots: I64s,
+    vs: I64s,
+    ve: I64s,
+    groups: I64s,
+    arena: I64Table,
+    spans: I64Table,
+    free: I64s,
+    right_vs: I64s,
+    right_groups: I64s,
+    at_once: Bool,
+):
     """Find (left slot, right row) wherever a right row starts inside a left row of its key.
 
     It walks new left rows and right rows in order of vs, right ones first; with `at_once` a left

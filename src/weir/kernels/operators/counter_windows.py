@@ -137,9 +137,14 @@ class CountWindows:
     def due(self, cti: int) -> Due:
         full, self._full = self._full, np.zeros((0, 4), dtype=np.int64)
         kinds, groups, panes = count_operations(
-            full, self._panes.start, self._panes.end,
-            self._next, self._to_enter, self._to_leave, self._youngest,
-        )  # fmt: skip
+            full,
+            self._panes.start,
+            self._panes.end,
+            self._next,
+            self._to_enter,
+            self._to_leave,
+            self._youngest,
+        )
         _, numbers, start, end = np.ascontiguousarray(full.T)
         results = Results(np.arange(len(full)), start, end, start + 1)
         return Due(Operations(kinds, groups, panes, numbers), results, panes[kinds == EXIT])

@@ -6,11 +6,12 @@ import numpy as np
 
 from weir.events.batch import OPEN
 from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
+from weir.loops.argument_types import I64, I64s, I64Table
 from weir.loops.compiled import compiled, in_place
 
 
 @compiled
-def sessions_of(vs, groups, timeout, first, last, number):
+def sessions_of(vs: I64s, groups: I64s, timeout: I64, first: I64s, last: I64s, number: I64s):
     """Return each row's session number, the sessions that a later event closed, and the groups
     touched.
 
@@ -43,7 +44,7 @@ def sessions_of(vs, groups, timeout, first, last, number):
 
 
 @compiled
-def windows_of(vs, ve, groups, n, step, seen):
+def windows_of(vs: I64s, ve: I64s, groups: I64s, n: I64, step: I64, seen: I64s):
     """Return each row's interval of windows, and the windows that it fills (group, number, vs,
     ve)."""
     starts = np.empty(len(groups), dtype=np.int64)
@@ -64,7 +65,9 @@ def windows_of(vs, ve, groups, n, step, seen):
 
 
 @in_place
-def append_panes(panes, group_of, following, to_enter, to_leave, youngest):
+def append_panes(
+    panes: I64s, group_of: I64s, following: I64s, to_enter: I64s, to_leave: I64s, youngest: I64s
+):
     """Put new panes at the ends of their groups' lists."""
     for pane in panes:
         group = group_of[pane]
@@ -79,7 +82,15 @@ def append_panes(panes, group_of, following, to_enter, to_leave, youngest):
 
 
 @compiled
-def count_operations(full, start, end, following, to_enter, to_leave, youngest):
+def count_operations(
+    full: I64Table,
+    start: I64s,
+    end: I64s,
+    following: I64s,
+    to_enter: I64s,
+    to_leave: I64s,
+    youngest: I64s,
+):
     """Make the operations of windows that are full: panes enter, the window's EMIT, panes leave."""
     kinds = np.empty(64, dtype=np.int64)
     groups = np.empty(64, dtype=np.int64)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.batch import OPEN
+from weir.loops.argument_types import I64s
 from weir.loops.compiled import compiled
 
 
 @compiled
-def maximal_pieces(vs, ve, groups, start, end):
+def maximal_pieces(vs: I64s, ve: I64s, groups: I64s, start: I64s, end: I64s):
     """Lengthen or begin pieces; return the groups that began one, and the pieces that this
     ended."""
     started = np.empty(len(vs), dtype=np.int64)

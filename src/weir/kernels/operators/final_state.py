@@ -24,9 +24,14 @@ class FinalStateKernel:
         self._types, self._as_of = schema(node).types, node.as_of
         restored = {} if node.restored is None else {node.restored: 0}
         self._scan = CellScan(
-            [schema(i) for i in node.inputs], node.keys, (node.state,), node.merges, (),
-            node.depth, restored,
-        )  # fmt: skip
+            [schema(i) for i in node.inputs],
+            node.keys,
+            (node.state,),
+            node.merges,
+            (),
+            node.depth,
+            restored,
+        )
 
     @property
     def state_rows(self) -> int:

@@ -88,10 +88,18 @@ class JoinKernel:
         b = self._hold(self._right, self._right_cover, right)
         self._live.grow(2 * self._keys.capacity)
         pairs_left, pairs_right, self._live.arena = meet(
-            a, left.vs, left.ve, self._left.groups(a),
-            b, right.vs, right.ve, self._right.groups(b),
-            self._live.arena, self._live.spans, self._live.free,
-        )  # fmt: skip
+            a,
+            left.vs,
+            left.ve,
+            self._left.groups(a),
+            b,
+            right.vs,
+            right.ve,
+            self._right.groups(b),
+            self._live.arena,
+            self._live.spans,
+            self._live.free,
+        )
         return pairs_left, pairs_right
 
     def _paired(self, left: Int64s, right: Int64s) -> Batch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from weir.kernels.structures.buckets_loops import BLOCK, insert, live, make_room
+from weir.loops.argument_types import I64s, I64Table
 from weir.loops.compiled import compiled, in_place, inlined
 
 _DONE, _PAIRS, _BUCKET = range(3)
@@ -16,7 +17,19 @@ _AHEAD = 64
 
 
 @compiled
-def meet(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, free):
+def meet(
+    a: I64s,
+    a_vs: I64s,
+    a_ve: I64s,
+    a_groups: I64s,
+    b: I64s,
+    b_vs: I64s,
+    b_ve: I64s,
+    b_groups: I64s,
+    arena: I64Table,
+    spans: I64Table,
+    free: I64s,
+):
     """Walk both sides' new rows in order of vs; pair each with the live rows of the other side."""
     rows = np.empty(len(a) + len(b) + 16, dtype=np.int64)  # of each pair: slot, or ~slot of right
     found = np.empty(len(rows), dtype=np.int64)  # the live row that it meets
@@ -83,7 +96,9 @@ def _touch(groups, first, spans):
 
 
 @compiled
-def intersect(left, right, left_vs, left_ve, right_vs, right_ve):
+def intersect(
+    left: I64s, right: I64s, left_vs: I64s, left_ve: I64s, right_vs: I64s, right_ve: I64s
+):
     """Return the times at which both rows of each pair live."""
     vs = np.empty(len(left), dtype=np.int64)
     ve = np.empty(len(left), dtype=np.int64)

@@ -80,9 +80,17 @@ class PresenceKernel:
         slots, groups = self._hold(left)
         theirs = self._encode(right, self._right_keys)
         pieces, count, gone, met = walk(
-            slots, groups, right.vs, right.ve, theirs,
-            self._rows.vs, self._rows.ve, self._links, self._groups, self._semi,
-        )  # fmt: skip
+            slots,
+            groups,
+            right.vs,
+            right.ve,
+            theirs,
+            self._rows.vs,
+            self._rows.ve,
+            self._links,
+            self._groups,
+            self._semi,
+        )
         self._keep_keys(right.take(met), theirs[met])
         due = self._timers.pop(cti)
         touched = np.concatenate([groups, theirs, rung(*due, self._groups)])
@@ -116,9 +124,18 @@ class PresenceKernel:
     ) -> tuple[Int64s, int, int]:
         """Do what is due in these groups, and update their holds and timers."""
         pieces, count, gone, moved, armed, emptied = settle(
-            touched, cti, pieces, count, gone,
-            self._rows.vs, self._rows.ve, self._links, self._groups, self._held, self._semi,
-        )  # fmt: skip
+            touched,
+            cti,
+            pieces,
+            count,
+            gone,
+            self._rows.vs,
+            self._rows.ve,
+            self._links,
+            self._groups,
+            self._held,
+            self._semi,
+        )
         self._holds.push(self._held[moved], moved, self._held)
         self._timers.add(self._groups[armed, TIMER], armed)
         emptied = each_once(emptied)

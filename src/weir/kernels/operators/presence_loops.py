@@ -6,9 +6,10 @@ import numpy as np
 
 from weir.events.batch import OPEN, START
 from weir.kernels.structures.heaps_loops import AFTER, FIRST, ROOT, chain, insert, pop
+from weir.loops.argument_types import I64, Bool, I64s, I64Table
 from weir.loops.compiled import compiled
 
-# Of a group, besides its rows: the presence, its slot in the store, when something is due next.
+# Of a group, without its rows: the presence, its slot in the store, when something is due next.
 SINCE, EDGE, PLACE, TIMER = range(3, 7)
 NO_TIMER = START
 NOBODY = 0
@@ -16,7 +17,18 @@ NOBODY = 0
 
 
 @compiled
-def walk(slots, groups, right_vs, right_ve, right_groups, vs, ve, links, table, semi):
+def walk(
+    slots: I64s,
+    groups: I64s,
+    right_vs: I64s,
+    right_ve: I64s,
+    right_groups: I64s,
+    vs: I64s,
+    ve: I64s,
+    links: I64Table,
+    table: I64Table,
+    semi: Bool,
+):
     """Walk both sides' new rows in order of vs.
 
     It returns the pieces (final, start, end, slot) and how many there are, the chain of rows that
@@ -45,8 +57,9 @@ def walk(slots, groups, right_vs, right_ve, right_groups, vs, ve, links, table, 
         if start > edge:
             if semi and since != OPEN:
                 pieces, count = _cut(group, since, edge, vs, links, table, pieces, count)
-            pieces, count, gone = _end(group, start, vs, ve, links, table, semi,
-                                       pieces, count, gone)  # fmt: skip
+            pieces, count, gone = _end(
+                group, start, vs, ve, links, table, semi, pieces, count, gone
+            )
             if not semi:
                 pieces, count = _cut(group, edge, start, vs, links, table, pieces, count)
             table[group, SINCE] = start
@@ -65,7 +78,19 @@ def walk(slots, groups, right_vs, right_ve, right_groups, vs, ve, links, table, 
 
 
 @compiled
-def settle(touched, cti, pieces, count, gone, vs, ve, links, table, held, semi):
+def settle(
+    touched: I64s,
+    cti: I64,
+    pieces: I64Table,
+    count: I64,
+    gone: I64,
+    vs: I64s,
+    ve: I64s,
+    links: I64Table,
+    table: I64Table,
+    held: I64s,
+    semi: Bool,
+):
     """End the presences and rows that are over by this CTI.
 
     It also returns the groups whose hold moved, those that need a timer, and those without rows or
@@ -107,7 +132,7 @@ def settle(touched, cti, pieces, count, gone, vs, ve, links, table, held, semi):
 
 
 @compiled
-def rung(times, groups, table):
+def rung(times: I64s, groups: I64s, table: I64Table):
     """Return the groups whose timer this is; a timer that was replaced by an earlier one counts
     no more."""
     rung = np.empty(len(groups), dtype=np.int64)

@@ -90,11 +90,17 @@ class RowScanKernel:
             for port, ms in enumerate(node.merges)
         ]
         self._requests = [
-            *((port, n, StateRequest(port, order, order, 0))
-              for port, orders in enumerate(node.places) for n, order in enumerate(orders)),
-            *((port, n, StateRequest(port, m.block, m.order, 0))
-              for port, ms in enumerate(node.merges) for n, m in enumerate(ms)),
-        ]  # fmt: skip
+            *(
+                (port, n, StateRequest(port, order, order, 0))
+                for port, orders in enumerate(node.places)
+                for n, order in enumerate(orders)
+            ),
+            *(
+                (port, n, StateRequest(port, m.block, m.order, 0))
+                for port, ms in enumerate(node.merges)
+                for n, m in enumerate(ms)
+            ),
+        ]
         """All that is done for rows: the port, the number of the place or merge, the request."""
         self._programs = request_programs(
             [replace(request, number=i) for i, (_, _, request) in enumerate(self._requests)],
@@ -239,10 +245,14 @@ class RowScanKernel:
             failed_at = handler_line(self._node.code.name, self._runner, error)
         why = str(error) if isinstance(error, CellFailure) else describe(error)
         return OperatorFailed(
-            function=failed_at.function, file=failed_at.file, line=failed_at.line, cause=why,
-            event=event_at(batch, self._inputs[port], row), place=failed_at.place,
+            function=failed_at.function,
+            file=failed_at.file,
+            line=failed_at.line,
+            cause=why,
+            event=event_at(batch, self._inputs[port], row),
+            place=failed_at.place,
             row=failed_row(batch, row, port),
-        )  # fmt: skip
+        )
 
     # --- snapshots ---------------------------------------------------------------------------
 

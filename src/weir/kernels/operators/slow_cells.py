@@ -87,11 +87,14 @@ class SlowCells:
         """Take all requests in order; return the answers of the reads, by their numbers."""
         first = len(self._merges)
         merges = {
-            i: _MergeRows(m, merge_arguments(m, slices[port], self._inputs[port]),
-                      merge_condition(m, slices[port], self._inputs[port]))
+            i: _MergeRows(
+                m,
+                merge_arguments(m, slices[port], self._inputs[port]),
+                merge_condition(m, slices[port], self._inputs[port]),
+            )
             for i, (port, m) in enumerate(self._merges)
             if m.state in self._tables
-        }  # fmt: skip
+        }
         reads = {first + i: r for i, r in enumerate(self._reads) if r.state in self._tables}
         answers = {n: [self._tables[r.state].default] * len(slices[0]) for n, r in reads.items()}
         mine = [[n for n in p.requests if n in merges or n in reads] for p in programs]
@@ -182,10 +185,11 @@ class SlowCells:
 def merge_arguments(merge: StateMerge, batch: Batch, rows: Schema) -> list[tuple[object, ...]]:
     """Return what each row brings to a merge, as Python values; `top_k` has its k last."""
     columns = [
-        python_values(batch.columns[rows.index(arg)]) if isinstance(arg, str)
+        python_values(batch.columns[rows.index(arg)])
+        if isinstance(arg, str)
         else python_values(pa.array([arg.value], arg.type)) * len(batch)
         for arg in merge.args
-    ]  # fmt: skip
+    ]
     if MERGE_TRAITS[merge.kind].has_k:
         columns.append([merge.k] * len(batch))
     return list(zip(*columns, strict=True)) if columns else [()] * len(batch)
@@ -206,10 +210,14 @@ def function_failure(
     check_not_interrupted(error, function.function)
     failed_at = failing_line(function.name, function.function, error)
     return OperatorFailed(
-        function=function.name, file=failed_at.file, line=failed_at.line,
-        event=event_at(batch, rows, row), cause=describe(error),
-        place=failed_at.place, row=failed_row(batch, row, port),
-    )  # fmt: skip
+        function=function.name,
+        file=failed_at.file,
+        line=failed_at.line,
+        event=event_at(batch, rows, row),
+        cause=describe(error),
+        place=failed_at.place,
+        row=failed_row(batch, row, port),
+    )
 
 
 def scan_failure(
@@ -229,6 +237,11 @@ def scan_failure(
     if at is None:
         return EventFailed(why, event=event, row=failed)
     return OperatorFailed(
-        function=at.handler, file=at.place.file, line=at.place[0], event=event, cause=why,
-        place=at.place, row=failed,
-    )  # fmt: skip
+        function=at.handler,
+        file=at.place.file,
+        line=at.place[0],
+        event=event,
+        cause=why,
+        place=at.place,
+        row=failed,
+    )

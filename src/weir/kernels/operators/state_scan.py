@@ -43,9 +43,14 @@ class StateScanKernel:
     def __init__(self, node: StateScan) -> None:
         restored = {port: state for state, port in enumerate(node.restored) if port >= 0}
         self._scan = CellScan(
-            [schema(i) for i in node.inputs], node.keys, node.states, node.merges, node.reads,
-            node.depth, restored,
-        )  # fmt: skip
+            [schema(i) for i in node.inputs],
+            node.keys,
+            node.states,
+            node.merges,
+            node.reads,
+            node.depth,
+            restored,
+        )
 
     @property
     def state_rows(self) -> int:

@@ -19,7 +19,7 @@ from weir.kernels.expressions.evaluation import RowFailure
 from weir.kernels.expressions.evaluator import compile_expression
 from weir.kernels.expressions.failed_events import named_failure
 from weir.kernels.operators.stateless_loops import BIT_NUMBERS, repeated, set_bits
-from weir.loops.arrow_memory import array_of
+from weir.loops.arrow_memory import array_of, numbers_of
 from weir.plan.lifetime_changes import (
     ClipDuration,
     Duration,
@@ -115,7 +115,7 @@ def true_rows(mask: pa.BooleanArray) -> Int64s:
 def _explode(at: int) -> Callable[[Batch], Batch]:
     def explode(batch: Batch) -> Batch:
         lists = batch.columns[at]
-        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+        lengths = numbers_of(pc.fill_null(pc.list_value_length(lists), 0))
         elements = pc.list_flatten(lists)
         others = (*batch.columns[:at], *batch.columns[at + 1 :])
         origin: tuple[Int64s, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I64, I32s, I64s
 from weir.loops.compiled import compiled
 
 # A de Bruijn sequence: times a power of two, its first six bits tell which.
@@ -13,7 +14,7 @@ BIT_NUMBERS[[(_DE_BRUIJN << i) >> 58 & 63 for i in range(64)]] = np.arange(64)
 
 
 @compiled
-def set_bits(words, bit_numbers, count):
+def set_bits(words: I64s, bit_numbers: I64s, count: I64):
     """Return the numbers of the bits that are set; there are `count` of them."""
     rows = np.empty(count, dtype=np.int64)
     found = 0
@@ -27,7 +28,7 @@ def set_bits(words, bit_numbers, count):
 
 
 @compiled
-def repeated(vs, ve, counts, total):
+def repeated(vs: I64s, ve: I64s, counts: I32s, total: I64):
     """Return each lifetime so many times, `total` in all."""
     starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
     at = 0

@@ -53,9 +53,14 @@ class StitchKernel:
         # Every row begins a chain; the chains of rows that lengthen another one are freed below.
         slots = self._add(batch, groups)
         touched, unused = stitch_rows(
-            slots, groups, self._chains.vs, self._chains.ve,
-            self._next, self._oldest, self._youngest,
-        )  # fmt: skip
+            slots,
+            groups,
+            self._chains.vs,
+            self._chains.ve,
+            self._next,
+            self._oldest,
+            self._youngest,
+        )
         self._drop(unused)
         self._timers.add(after(self._chains.ve[touched]), touched)
         due_at, due = self._timers.pop(cti)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.batch import OPEN
+from weir.loops.argument_types import I64s
 from weir.loops.compiled import compiled, in_place
 
 
@@ -18,14 +19,16 @@ def _append(slot, group, following, oldest, youngest):
 
 
 @in_place
-def append_chains(slots, groups, following, oldest, youngest):
+def append_chains(slots: I64s, groups: I64s, following: I64s, oldest: I64s, youngest: I64s):
     """Put chains at the ends of their groups' lists."""
     for i in range(len(slots)):
         _append(slots[i], groups[i], following, oldest, youngest)
 
 
 @compiled
-def stitch_rows(slots, groups, vs, ve, following, oldest, youngest):
+def stitch_rows(
+    slots: I64s, groups: I64s, vs: I64s, ve: I64s, following: I64s, oldest: I64s, youngest: I64s
+):
     """Return the chains that rows lengthened or began, and the slots of rows that began none."""
     touched = np.empty(len(slots), dtype=np.int64)
     unused = np.empty(len(slots), dtype=np.int64)
@@ -47,7 +50,9 @@ def stitch_rows(slots, groups, vs, ve, following, oldest, youngest):
 
 
 @in_place
-def unlink_chains(gone, group_of, start, following, oldest, youngest):
+def unlink_chains(
+    gone: I64s, group_of: I64s, start: I64s, following: I64s, oldest: I64s, youngest: I64s
+):
     """Take ended chains out of their groups' lists: one walk for each group."""
     for chain in gone:
         start[chain] = OPEN

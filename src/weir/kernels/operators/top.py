@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from weir.events.batch import START, Batch, Int64s, empty_batch
 from weir.events.order import order_codes
+from weir.events.order_bytes import as_binary, equally_long, number_bytes, order_bytes
+from weir.events.order_bytes_loops import side_by_side
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
 from weir.kernels.operators.top_loops import ranks_of, replay_top
 from weir.kernels.operators.windows import SnapshotWindows
@@ -22,7 +24,6 @@ from weir.kernels.structures.chains_loops import chain, chains_of
 from weir.kernels.structures.keys import grown
 from weir.kernels.structures.panes import Panes
 from weir.kernels.structures.panes_loops import ENTER
-from weir.kernels.structures.row_keys import row_keys
 from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.treap_loops import PRIORITY
 from weir.kernels.structures.treap_nodes import TreapNodes
@@ -107,10 +108,17 @@ class TopOfInstant:
         due = self._windows.due(cti)
         counts = np.empty(due.operations.emits, dtype=np.int64)
         rows = replay_top(
-            due.operations.kinds, due.operations.panes, self._heads, self._following,
-            self._nodes.table, self._roots, *self._rows.bytes_of(len(self._schema.types)),
-            self._limit, self._ties, counts,
-        )  # fmt: skip
+            due.operations.kinds,
+            due.operations.panes,
+            self._heads,
+            self._following,
+            self._nodes.table,
+            self._roots,
+            *self._rows.bytes_of(len(self._schema.types)),
+            self._limit,
+            self._ties,
+            counts,
+        )
         result = empty_batch(self._schema.types)
         if len(rows):
             cells = np.repeat(np.arange(len(counts)), counts)
@@ -153,7 +161,7 @@ class TopOfInstant:
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         batch, extra = table_rows(tables["rows"])
-        cut = np.array(tables["cut"].column(0), dtype=np.int64)
+        cut = np.array(tables["cut"].column(0).to_numpy(), dtype=np.int64)
         if len(batch):
             self._put(batch, extra["arrival"])
             self._arrivals = int(extra["arrival"].max()) + 1
@@ -162,6 +170,28 @@ class TopOfInstant:
         self._windows.restore(group, {"cut": cut}, panes, START)
         enter = np.full_like(panes, ENTER)
         replay_top(
-            enter, panes, self._heads, self._following, self._nodes.table, self._roots,
-            *self._rows.bytes_of(len(self._schema.types)), self._limit, self._ties, panes,
-        )  # fmt: skip
+            enter,
+            panes,
+            self._heads,
+            self._following,
+            self._nodes.table,
+            self._roots,
+            *self._rows.bytes_of(len(self._schema.types)),
+            self._limit,
+            self._ties,
+            panes,
+        )
+
+
+def row_keys(columns: Sequence[tuple[pa.Array, bool]], arrivals: Int64s) -> pa.Array:
+    """Return one BINARY key for each row of (column, descending) pairs; the keys compare as the
+    rows do.
+
+    Each column gives the bytes of `events/order_bytes.py`, inverted where the order is descending.
+    The row's number in the order of arrival ends the key, so no two are equal.
+    """
+    key = equally_long(number_bytes(arrivals))
+    for column, descending in reversed(columns):
+        offsets, data = order_bytes(column)
+        key = side_by_side(offsets, ~data if descending else data, *key)
+    return as_binary(key).cast(pa.binary())

@@ -6,11 +6,12 @@ import numpy as np
 
 from weir.kernels.structures import treap_loops as treap
 from weir.kernels.structures.panes_loops import EMIT, ENTER
+from weir.loops.argument_types import I64, Bool, Booleans, I64s, I64Table, U8s
 from weir.loops.compiled import compiled, in_place
 
 
 @compiled
-def ranks_of(window_changes, order_changes, ties):
+def ranks_of(window_changes: Booleans, order_changes: Booleans, ties: Bool):
     """Return how many rows of the window come before each (with ties: before its first equal)."""
     ranks = np.zeros(len(window_changes), dtype=np.int64)
     first = 0
@@ -35,8 +36,20 @@ def _equal_order(a, b, starts, lengths, buffer):
 
 
 @compiled
-def replay_top(kinds, panes, heads, following, nodes, roots, starts, lengths, buffer,
-                limit, ties, counts):  # fmt: skip
+def replay_top(
+    kinds: I64s,
+    panes: I64s,
+    heads: I64s,
+    following: I64s,
+    nodes: I64Table,
+    roots: I64s,
+    starts: I64s,
+    lengths: I64s,
+    buffer: U8s,
+    limit: I64,
+    ties: Bool,
+    counts: I64s,
+):
     """Run the operations; at each EMIT write the first rows, one list after the other."""
     out = np.empty(1024, dtype=np.int64)
     at = emitted_count = 0

@@ -47,8 +47,10 @@ class UserInstances:
         instance = guarded(
             f"{self._operator.name}.__init__",
             lambda: implementation(*deepcopy(self._arguments)),
-            (), event, implementation,
-        )  # fmt: skip
+            (),
+            event,
+            implementation,
+        )
         for name, dtype in self._nested:
             if isinstance(value := getattr(instance, name, None), list | dict):
                 self._set(instance, name, self._plain(name, value, dtype, event), event)

@@ -6,11 +6,20 @@ import numpy as np
 
 from weir.events.batch import OPEN
 from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
+from weir.loops.argument_types import I64, I64s
 from weir.loops.compiled import compiled
 
 
 @compiled
-def cut_cells(enter_at, entering, exit_at, leaving, group_of, inside, cut):
+def cut_cells(
+    enter_at: I64s,
+    entering: I64s,
+    exit_at: I64s,
+    leaving: I64s,
+    group_of: I64s,
+    inside: I64s,
+    cut: I64s,
+):
     """Let panes enter and leave in order, with an EMIT wherever a group's contents change.
 
     It returns the kinds, groups and panes of the operations, and the EMITs' cells (from, to,
@@ -48,7 +57,7 @@ def cut_cells(enter_at, entering, exit_at, leaving, group_of, inside, cut):
 
 
 @compiled
-def window_numbers(vs, ve, size, hop, offset):
+def window_numbers(vs: I64s, ve: I64s, size: I64, hop: I64, offset: I64):
     """Return the first window that each lifetime meets and one past the last.
 
     Neighbours mostly have the same, so the divisions are skipped while a time stays in the same

@@ -41,12 +41,20 @@ def fast_methods(
     cell = table.cell
     key = _key_lines(cell.keys, keyed=keyed)
     names: dict[str, object] = {
-        "cursor": cursor, "key_of": key_of, "settled": settled, "values": table.values,
-        "lookup": table.values.get, "default": table.default, "copy": table.copy,
-        "forget": table.forget_members, "nan": math.nan, "ExactDouble": ExactDouble,
-        "StructValue": StructValue, "state": cell.state,
+        "cursor": cursor,
+        "key_of": key_of,
+        "settled": settled,
+        "values": table.values,
+        "lookup": table.values.get,
+        "default": table.default,
+        "copy": table.copy,
+        "forget": table.forget_members,
+        "nan": math.nan,
+        "ExactDouble": ExactDouble,
+        "StructValue": StructValue,
+        "state": cell.state,
         **{f"other_{name}": method for name, method in otherwise.items()},
-    }  # fmt: skip
+    }
     held = _held_lines(cell.type)
     fits, takes = _fits("x", cell.type), pa.types.is_nested(cell.type)
     is_list = pa.types.is_list(cell.type)
@@ -57,18 +65,23 @@ def fast_methods(
         "set": [
             "def set(key, x):",
             f"if cursor.merging or not ({fits}): return other_set(key, x)",
-            *settle, *key, "values[key] = x", *forget,
+            *settle,
+            *key,
+            "values[key] = x",
+            *forget,
         ],
         "merge": [
             "def merge(key, function):",
             "if cursor.merging: return other_merge(key, function)",
-            *key, *held,
+            *key,
+            *held,
             "cursor.merging = state",
             "try: x = function(value)",
             "finally: cursor.merging = ''",
-            f"values[key] = {'settled(x)' if takes else f'x if {fits} else settled(x)'}", *forget,
+            f"values[key] = {'settled(x)' if takes else f'x if {fits} else settled(x)'}",
+            *forget,
         ],
-    }  # fmt: skip
+    }
     if is_integer(cell.type):
         low, high = value_range(cell.type)
         texts["add"] = [
@@ -112,7 +125,9 @@ def _key_lines(keys: tuple[pa.DataType, ...], *, keyed: bool) -> list[str]:
     count = len(keys)
     if keyed and count == 1:
         # Rows have the very objects that events have: most keys are the same, not just equal.
-        return ["if key is not cursor.key: key = key_of(key)"]
+        kind = "int" if is_integer(keys[0]) else "str"
+        is_same = f"key is cursor.key or (type(key) is {kind} and key == cursor.key)"
+        return [f"if not ({is_same}): key = key_of(key)"]
     parts = ["key"] if count == 1 else [f"key[{n}]" for n in range(count)]
     is_tuple = [] if count == 1 else ["type(key) is tuple", f"len(key) == {count}"]
     if keyed:

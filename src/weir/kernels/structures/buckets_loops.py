@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I64, I64s, I64Table
 from weir.loops.compiled import compiled, in_place, inlined
 
 CLASSES = 48
@@ -121,7 +122,9 @@ def live(group, now, arena, spans, out, count):
 
 
 @compiled
-def insert_pairs(groups, slots, ends, now, arena, spans, free):
+def insert_pairs(
+    groups: I64s, slots: I64s, ends: I64s, now: I64, arena: I64Table, spans: I64Table, free: I64s
+):
     """Append pairs to their groups, except those of group −1; return the arena, which may be
     new."""
     for i in range(len(groups)):
@@ -134,7 +137,7 @@ def insert_pairs(groups, slots, ends, now, arena, spans, free):
 
 
 @in_place
-def remove_pairs(groups, slots, arena, spans):
+def remove_pairs(groups: I64s, slots: I64s, arena: I64Table, spans: I64Table):
     """Take pairs out of their groups."""
     for i in range(len(groups)):
         if groups[i] < 0:
@@ -152,7 +155,7 @@ def remove_pairs(groups, slots, arena, spans):
 
 
 @in_place
-def release_blocks(groups, arena, spans, free):
+def release_blocks(groups: I64s, arena: I64Table, spans: I64Table, free: I64s):
     """Give the groups' blocks back, and leave the groups empty."""
     for group in groups:
         span = spans[group]

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Hashable
+from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
 from weir.kernels.structures.exact_doubles import MINUS, NAN, PLUS, ExactDouble
@@ -114,6 +115,26 @@ class _Total(Folding):
 
     def value(self, default: Any) -> object:
         return default + self._total
+
+
+EXACT = Context(prec=100)
+"""Adds DECIMALs without rounding: they have 38 digits, and there are less than 10^60 of them."""
+
+
+class _DecimalTotal(Folding):
+    __slots__ = ("_total",)
+
+    def __init__(self) -> None:
+        self._total = Decimal(0)
+
+    def push(self, merge: PastMerge) -> None:
+        self._total = EXACT.add(self._total, merge.args[0])
+
+    def leave(self, merge: PastMerge) -> None:
+        self._total = EXACT.subtract(self._total, merge.args[0])
+
+    def value(self, default: Any) -> object:
+        return EXACT.add(default, self._total)
 
 
 class _ExactTotal(Folding):
@@ -224,6 +245,8 @@ def folding_of(merge: PastMerge, default: object, *, exact: bool) -> Folding | N
             return _Latest()
         case "max" | "min":
             return _Extreme(merge.kind)
+        case "add" if isinstance(default, Decimal):
+            return _DecimalTotal()
         case "add":
             return _ExactTotal() if exact else _Total()
         case "append":

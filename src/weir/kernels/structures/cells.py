@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from weir.events.types import DOUBLE, INT, is_integer
 from weir.events.user_copies import copied, copier, default_value
 from weir.kernels.expressions.user_values import Misfit, settler
 from weir.kernels.structures.cell_windows import (
+    EXACT,
     Folding,
     PastMerge,
     best_of,
@@ -82,7 +84,8 @@ class CellTable:
         self._sums = cell.type == DOUBLE
         self._range = value_range(cell.type) if is_integer(cell.type) else None
         self._last, self._expires = cell.last, cell.expires
-        self._whole = cell.last is not None and is_integer(cell.type)
+        self._decimal = pa.types.is_decimal(cell.type)
+        self._whole = cell.last is not None and (is_integer(cell.type) or self._decimal)
         """Whether values may be beyond their type until they are read."""
         self.timed = timed or cell.expires is not None
         """Whether the time of each cell's last merge is kept."""
@@ -123,9 +126,14 @@ class CellTable:
         return value.rounded() if type(value) is ExactDouble else value
 
     def merge(
-        self, key: Hashable, time: int, kind: MergeKind, args: tuple[object, ...],
-        function: Function | None = None, name: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        key: Hashable,
+        time: int,
+        kind: MergeKind,
+        args: tuple[object, ...],
+        function: Function | None = None,
+        name: str = "",
+    ) -> None:
         """Merge into a cell; for `top_k` the arguments are the value and k."""
         if self._last is not None:
             kept = PastMerge(time, kind, self._kept(kind, args), function, name)
@@ -278,6 +286,10 @@ class CellTable:
             new = function(value if self.copy is None else self.copy(value), *map(copied, args))
         elif value is None or args[0] is None:
             raise CellFailure(f"{kind} {self._of_nothing(value)}")
+        elif kind == "add" and self._decimal:
+            new = self._added_exactly(value, args[0])
+            if self._whole:
+                return new
         elif kind == "add":
             new = value + args[0]
         else:
@@ -293,13 +305,21 @@ class CellTable:
         """Add to an exact sum."""
         if old is None or arg is None:
             raise CellFailure(f"add {self._of_nothing(old)}")
-        try:
-            number: Any = self._settle(arg)
-        except Misfit as misfit:
-            raise CellFailure(f"add to {self.cell.state} takes {misfit}") from None
+        number = self._number(arg)
         total = old if type(old) is ExactDouble else ExactDouble.of(old)
         total.add(number)
         return total
+
+    def _added_exactly(self, old: Any, arg: object) -> Decimal:
+        """Add a DECIMAL; the sum may have more digits than the type."""
+        return EXACT.add(old, self._number(arg))
+
+    def _number(self, arg: object) -> Any:
+        """Return what is added as a value of the state's type."""
+        try:
+            return self._settle(arg)
+        except Misfit as misfit:
+            raise CellFailure(f"add to {self.cell.state} takes {misfit}") from None
 
     def _with_element(self, old: Any, kind: MergeKind, args: tuple[Any, ...]) -> object:
         """Return a list with one more element; those that are in it fit already."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I64s
 from weir.loops.compiled import compiled, in_place
 
 
 @in_place
-def chain(members, panes, following, heads):
+def chain(members: I64s, panes: I64s, following: I64s, heads: I64s):
     """Put each member before the chain of its pane."""
     for i in range(len(members)):
         following[members[i]] = heads[panes[i]]
@@ -19,7 +20,7 @@ def chain(members, panes, following, heads):
 
 
 @compiled
-def chains_of(panes, heads, following):
+def chains_of(panes: I64s, heads: I64s, following: I64s):
     """Return all members of the panes' chains, after the index of the pane that each belongs to."""
     count = 0
     for pane in panes:

@@ -58,9 +58,14 @@ class Coverage:
 
     def advance(self, slots: Int64s, starts: Int64s, ends: Int64s, cti: int) -> Pieces:
         at, out_start, out_end, out_slot, touched = cover(
-            slots, starts, ends, self._rows.ve,
-            self._edge, self._piece, self._matched,
-        )  # fmt: skip
+            slots,
+            starts,
+            ends,
+            self._rows.ve,
+            self._edge,
+            self._piece,
+            self._matched,
+        )
         touched = touched[self._held[touched] != OPEN]
         self._holds.push(self._held[touched], touched, self._held)
         if self._matched:

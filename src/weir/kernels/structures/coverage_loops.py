@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.batch import OPEN
+from weir.loops.argument_types import Bool, I64s
 from weir.loops.compiled import compiled
 
 
 @compiled
-def cover(slots, starts, ends, ve, edge, piece, matched):
+def cover(slots: I64s, starts: I64s, ends: I64s, ve: I64s, edge: I64s, piece: I64s, matched: Bool):
     """Take matches in order of start, and return the pieces that they end.
 
     Of each piece it returns when it is final, its start, its end and its slot; and the slots whose
@@ -52,7 +53,7 @@ def cover(slots, starts, ends, ve, edge, piece, matched):
 
 
 @compiled
-def time_out(due_at, due, ve, edge, piece, matched):
+def time_out(due_at: I64s, due: I64s, ve: I64s, edge: I64s, piece: I64s, matched: Bool):
     """Return the pieces that end because no match came: matched ones past their edge, unmatched
     ones at the end of their row."""
     at = np.empty(len(due), dtype=np.int64)

@@ -6,6 +6,10 @@ Contract
    each other, and flags. A new group has to be `reset` before it is used.
 3. Integers beyond their type fail at the merge that makes them, in a window at the read: there the
    sums have 95 bits.
+4. The arguments of a slice's requests lie end to end. Each row of the table of requests has where
+   the values of a request begin, the step from one row's value to the next (0 for a constant, which
+   is there once), and where its masks begin: that of a condition, and that of NULLs (−1 where there
+   is none).
 """
 
 from __future__ import annotations
@@ -19,9 +23,10 @@ import pyarrow as pa
 from weir.events.batch import START, Batch, Int64s
 from weir.events.types import DOUBLE
 from weir.kernels.structures.cells import value_range
-from weir.kernels.structures.fast_arguments import FastArguments
 from weir.kernels.structures.fast_cells_loops import (
     ANSWERS,
+    ARGUMENTS,
+    CONDITIONS,
     DEFAULT,
     DEFAULT_FLAGS,
     DEFERS,
@@ -29,6 +34,8 @@ from weir.kernels.structures.fast_cells_loops import (
     FINE,
     HEAD,
     NULL,
+    NULLS,
+    STEP,
     WINDOW,
     drop_merges,
     push_merges,
@@ -45,12 +52,58 @@ from weir.kernels.structures.fast_kinds import (
     read_op,
     to_bits,
 )
-from weir.kernels.structures.fast_sums import FastSums
-from weir.kernels.structures.fast_values import StoredValues
-from weir.kernels.structures.fast_windows import FastWindows
+from weir.kernels.structures.fast_stores import FastSums, FastWindows, StoredValues
 from weir.kernels.structures.keys import each_once, grown
 from weir.kernels.structures.requests import RequestProgram, Visits
+from weir.kernels.structures.rows import valid_mask
 from weir.plan.states import Cell
+
+RowMarks = npt.NDArray[np.bool_]
+
+
+class FastArguments:
+    """`FastArguments` collects the values and masks of requests."""
+
+    def __init__(self) -> None:
+        self._values: list[Int64s] = []
+        self._masks: list[RowMarks] = []
+        self._value_count = self._mask_count = 0
+
+    def add(self, request: Int64s, values: Int64s, step: int) -> None:
+        """Add the values that a request takes, one for each row of its port, or (`step` 0) one for
+        all."""
+        request[ARGUMENTS], request[STEP] = self._value_count, step
+        self._values.append(values)
+        self._value_count += len(values)
+
+    def add_condition(self, request: Int64s, condition: pa.Array | None) -> RowMarks | None:
+        """Add the condition under which rows make the request; return it as a mask."""
+        if condition is None:
+            return None
+        holds = condition.fill_null(False).to_numpy(zero_copy_only=False)
+        return self._add_mask(request, CONDITIONS, np.asarray(holds, dtype=np.bool_))
+
+    def add_nulls(self, request: Int64s, column: pa.Array, rows: int) -> RowMarks | None:
+        """Add for which rows the value is NULL; return it as a mask."""
+        if not column.null_count:
+            return None
+        null = ~valid_mask(column) if len(column) == rows else np.ones(rows, dtype=np.bool_)
+        return self._add_mask(request, NULLS, null)
+
+    def _add_mask(self, request: Int64s, at: int, mask: RowMarks) -> RowMarks:
+        request[at] = self._mask_count
+        self._masks.append(mask)
+        self._mask_count += len(mask)
+        return mask
+
+    def flat(self) -> tuple[Int64s, npt.NDArray[np.uint8]]:
+        """Return all values and all masks."""
+        values = self._values or [np.empty(0, dtype=np.int64)]
+        masks = self._masks or [np.empty(0, dtype=np.bool_)]
+        one = values[0] if len(values) == 1 else np.concatenate(values)
+        mask = masks[0] if len(masks) == 1 else np.concatenate(masks)
+        return one, mask.view(np.uint8)
+
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -140,9 +193,15 @@ class FastCells:
         for state, cell in enumerate(self.states):
             if cell.last is not None:
                 drop_merges(
-                    groups, state, time - cell.last, self.table, self.sums.limbs,
-                    self.windows.heads, self.windows.pool, self.windows.free,
-                )  # fmt: skip
+                    groups,
+                    state,
+                    time - cell.last,
+                    self.table,
+                    self.sums.limbs,
+                    self.windows.heads,
+                    self.windows.pool,
+                    self.windows.free,
+                )
             elif cell.expires is not None:
                 times = self.cells[groups, 2 * state + 1]
                 gone = groups[(times != START) & (times <= time - cell.expires)]
@@ -159,9 +218,16 @@ class FastCells:
             self.sums.fit_values(state, values, everything, self.table)
         self.windows.make_room(len(groups))
         push_merges(
-            groups, state, times, values, self.table, self.sums.limbs,
-            self.windows.heads, self.windows.pool, self.windows.free,
-        )  # fmt: skip
+            groups,
+            state,
+            times,
+            values,
+            self.table,
+            self.sums.limbs,
+            self.windows.heads,
+            self.windows.pool,
+            self.windows.free,
+        )
 
     # --- requests ----------------------------------------------------------------------------
 
@@ -182,12 +248,32 @@ class FastCells:
         flags = np.empty(rows * reads, dtype=np.uint8)
         failed = np.zeros(2, dtype=np.int64)
         how = run_requests(
-            visits.only, visits.programs, visits.rows, visits.count, programs, table, self.table,
-            args, args.view(np.float64), masks, _joined(groups), _joined(vs),
-            self.cells, self.cells.view(np.float64), self.flags, self.sums.limbs,
-            self.sums.digits, self.windows.heads, self.windows.pool, self.windows.free,
-            answers, answers.view(np.float64), flags, right_from, failed,
-        )  # fmt: skip
+            visits.only,
+            visits.programs,
+            visits.rows,
+            visits.count,
+            programs,
+            table,
+            self.table,
+            args,
+            args.view(np.float64),
+            masks,
+            _joined(groups),
+            _joined(vs),
+            self.cells,
+            self.cells.view(np.float64),
+            self.flags,
+            self.sums.limbs,
+            self.sums.digits,
+            self.windows.heads,
+            self.windows.pool,
+            self.windows.free,
+            answers,
+            answers.view(np.float64),
+            flags,
+            right_from,
+            failed,
+        )
         if how != FINE:
             raise FastFailure(how, self._requests[int(failed[0])][0], int(failed[1]))
         columns = {}

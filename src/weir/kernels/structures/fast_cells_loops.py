@@ -8,6 +8,7 @@ import numpy as np
 
 from weir.events.batch import START
 from weir.kernels.aggregates.exact_loops import add_limbs, split_double
+from weir.loops.argument_types import I64, F64s, F64Table, I64Cube, I64s, I64Table, U8s, U8Table
 from weir.loops.compiled import in_place
 
 READ, READ_SUM, READ_WINDOW, SET, ADD, MAX, MIN, MAX_FLOAT, MIN_FLOAT, ADD_FLOAT, ADD_SUM, PUSH = (
@@ -35,7 +36,14 @@ _LOW_HALF = (1 << 32) - 1
 
 
 @in_place
-def reset_cells(groups, states, cells, flags, limbs, windows):
+def reset_cells(
+    groups: I64s,
+    states: I64Table,
+    cells: I64Table,
+    flags: U8Table,
+    limbs: I64Table,
+    windows: I64Cube,
+):
     """Give these groups cells that were never merged into."""
     for group in groups:
         for s in range(len(states)):
@@ -54,10 +62,32 @@ def reset_cells(groups, states, cells, flags, limbs, windows):
 
 @in_place
 def run_requests(
-    only, order_program, order_row, count, programs, requests, states, args, float_args, masks,
-    groups, vs, cells, floats, flags, limbs, digits, windows, pool, free, answers, float_answers,
-    answer_flags, right_from, failed,
-):  # fmt: skip
+    only: I64,
+    order_program: I64s,
+    order_row: I64s,
+    count: I64,
+    programs: I64Table,
+    requests: I64Table,
+    states: I64Table,
+    args: I64s,
+    float_args: F64s,
+    masks: U8s,
+    groups: I64s,
+    vs: I64s,
+    cells: I64Table,
+    floats: F64Table,
+    flags: U8Table,
+    limbs: I64Table,
+    digits: I64s,
+    windows: I64Cube,
+    pool: I64Table,
+    free: I64s,
+    answers: I64s,
+    float_answers: F64s,
+    answer_flags: U8s,
+    right_from: I64,
+    failed: I64s,
+):
     """Take all requests in order; say how it ended, and in `failed` at which request and row.
 
     `programs` has for each program its first request, the end of its requests, and where the rows
@@ -225,14 +255,32 @@ def _leave(states, limbs, windows, pool, free, group, s, until):
 
 
 @in_place
-def drop_merges(groups, s, until, states, limbs, windows, pool, free):
+def drop_merges(
+    groups: I64s,
+    s: I64,
+    until: I64,
+    states: I64Table,
+    limbs: I64Table,
+    windows: I64Cube,
+    pool: I64Table,
+    free: I64s,
+):
     """Drop what lies at `until` or before in the windows of a state of these groups."""
     for group in groups:
         _leave(states, limbs, windows, pool, free, group, s, until)
 
 
 @in_place
-def list_merges(groups, window, windows, pool, of, number, times, values):
+def list_merges(
+    groups: I64s,
+    window: I64,
+    windows: I64Cube,
+    pool: I64Table,
+    of: I64s,
+    number: I64s,
+    times: I64s,
+    values: I64s,
+):
     """Write the merges of one window of these groups, one after the other; return how many."""
     found = 0
     for i in range(len(groups)):
@@ -248,7 +296,17 @@ def list_merges(groups, window, windows, pool, of, number, times, values):
 
 
 @in_place
-def push_merges(groups, s, times, values, states, limbs, windows, pool, free):
+def push_merges(
+    groups: I64s,
+    s: I64,
+    times: I64s,
+    values: I64s,
+    states: I64Table,
+    limbs: I64Table,
+    windows: I64Cube,
+    pool: I64Table,
+    free: I64s,
+):
     """Put merges, in order of time, into the windows of a state of their groups."""
     for i in range(len(groups)):
         _push(states, limbs, windows, pool, free, groups[i], s, times[i], values[i])
@@ -321,7 +379,16 @@ def _sum_of(states, limbs, digits, group, s, special):
 
 
 @in_place
-def read_sums(groups, s, states, limbs, flags, digits, floats, values):
+def read_sums(
+    groups: I64s,
+    s: I64,
+    states: I64Table,
+    limbs: I64Table,
+    flags: U8Table,
+    digits: I64s,
+    floats: F64Table,
+    values: F64s,
+):
     """Write the value of a cell of an exact sum for each of these groups."""
     for i in range(len(groups)):
         values[i] = floats[groups[i], 2 * s]
@@ -346,7 +413,7 @@ def _digits_of(limbs, group, at, width, digits):
 
 
 @in_place
-def carry_limbs(limbs, at, width):
+def carry_limbs(limbs: I64Table, at: I64, width: I64):
     """Bring all limbs but the last back below 2³², so that there is room for as many again."""
     for group in range(len(limbs)):
         carry = np.int64(0)

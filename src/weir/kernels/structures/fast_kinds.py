@@ -98,10 +98,10 @@ def fast_kind(
     return "number" if steps <= fast_steps.keys() else None
 
 
-def why_slow(cell: Cell, merges: Sequence[tuple[StateMerge, Sequence[pa.DataType]]]) -> str:
-    """Say in words why a state is not fast; nothing if it is one."""
+def why_slow(cell: Cell, merges: Sequence[tuple[StateMerge, Sequence[pa.DataType]]]) -> str | None:
+    """Say in words why a state is not fast; None: it is."""
     if fast_kind(cell, merges) is not None:
-        return ""
+        return None
     called = any(merge_step(merge) == "call" for merge, _ in merges)
     ways = dict.fromkeys((merge_step(merge), merge.k) for merge, _ in merges)
     named = ", ".join(dict.fromkeys(name for name, _ in ways))

@@ -29,9 +29,15 @@ def fast_rows(cells: FastCells, state: int, live: Int64s) -> tuple[Int64s, Batch
     if cells.kinds[state] == "sum":
         values = np.empty(len(groups))
         read_sums(
-            groups, state, cells.table, cells.sums.limbs, cells.flags, cells.sums.digits,
-            cells.cells.view(np.float64), values,
-        )  # fmt: skip
+            groups,
+            state,
+            cells.table,
+            cells.sums.limbs,
+            cells.flags,
+            cells.sums.digits,
+            cells.cells.view(np.float64),
+            values,
+        )
         bits = values.view(np.int64)
     columns = [cells.answers(state, bits, flags & NULL)]
     if cells.states[state].type == DOUBLE:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I64, I64s, I64Table
 from weir.loops.compiled import compiled, in_place
 
 ROOT, FIRST, LAST = range(3)
@@ -36,7 +37,7 @@ def insert(slot, group, ve, links, table):
 
 
 @in_place
-def insert_all(slots, groups, ve, links, table):
+def insert_all(slots: I64s, groups: I64s, ve: I64s, links: I64Table, table: I64Table):
     """Put rows into their groups."""
     for i in range(len(slots)):
         insert(slots[i], groups[i], ve, links, table)
@@ -90,7 +91,7 @@ def chain(slot, chained, links):
 
 
 @compiled
-def slots_of(slot, links):
+def slots_of(slot: I64, links: I64Table):
     """Return the rows of a chain."""
     count, at = 0, slot
     while at >= 0:

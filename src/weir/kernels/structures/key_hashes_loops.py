@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from weir.events.hashing_loops import eight_bytes
+from weir.loops.argument_types import U64, I32s, I64s, U8s, U64s, U64Table
 from weir.loops.compiled import in_place
 
 BLOCK = 128
@@ -24,7 +25,7 @@ _TOP_BYTE = np.uint64(56)
 
 
 @in_place
-def hash_numbers(words, state, first):
+def hash_numbers(words: I64s, state: U64s, first: U64s):
     """Hash messages of one word each; of their hashes write only the first word."""
     last = np.uint64(8) << _TOP_BYTE
     a0, b0, c0, d0 = state[0], state[1], state[2], state[3]
@@ -36,7 +37,7 @@ def hash_numbers(words, state, first):
 
 
 @in_place
-def hash_pairs(words, others, last, state, first, second):
+def hash_pairs(words: U64s, others: U64s, last: U64, state: U64s, first: U64s, second: U64s):
     """Hash messages of two words each and a last one, the same for all: what `hash_words` does, in
     one go."""
     a0, b0, c0, d0 = state[0], state[1], state[2], state[3]
@@ -51,7 +52,7 @@ def hash_pairs(words, others, last, state, first, second):
 
 
 @in_place
-def hash_words(words, lasts, state, block, first, second):
+def hash_words(words: U64Table, lasts: U64s, state: U64s, block: U64s, first: U64s, second: U64s):
     """Hash messages of some words each, a column of the matrix `words`, and a last one: of each
     row, or one for all."""
     for start in range(0, len(first), BLOCK):
@@ -67,7 +68,7 @@ def hash_words(words, lasts, state, block, first, second):
 
 
 @in_place
-def hash_texts(offsets, data, state, block, first, second):
+def hash_texts(offsets: I32s, data: U8s, state: U64s, block: U64s, first: U64s, second: U64s):
     """Hash messages that are the bytes of texts."""
     for start in range(0, len(first), BLOCK):
         stop = min(start + BLOCK, len(first))
@@ -76,7 +77,9 @@ def hash_texts(offsets, data, state, block, first, second):
 
 
 @in_place
-def hash_lists(offsets, e1, e2, state, block, first, second):
+def hash_lists(
+    offsets: I64s, e1: U64s, e2: U64s, state: U64s, block: U64s, first: U64s, second: U64s
+):
     """Hash messages that are the hashes of a list's elements."""
     for start in range(0, len(first), BLOCK):
         stop = min(start + BLOCK, len(first))

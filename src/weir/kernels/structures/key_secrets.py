@@ -1,6 +1,6 @@
 """Each index of keys draws a secret of its own, from the operating system.
 
-It never shows in an answer, a snapshot or a sequence number: copies of an instance and recovered
+It never shows in an answer, a snapshot or a seq: copies of an instance and recovered
 instances have other secrets. `tests/unit/kernels/test_secrets_stay_inside.py` holds every kernel
 to that.
 """

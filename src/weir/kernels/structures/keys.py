@@ -68,9 +68,16 @@ class KeyIndex:
         done = 0
         while True:
             done, self._live = encode_rows(
-                first, second, groups, done, self._live,
-                self._table, self._first, self._second, self._unused,
-            )  # fmt: skip
+                first,
+                second,
+                groups,
+                done,
+                self._live,
+                self._table,
+                self._first,
+                self._second,
+                self._unused,
+            )
             if done == len(first):
                 return groups
             self._grow()

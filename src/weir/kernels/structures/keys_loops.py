@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I64, I64s, U64s
 from weir.loops.compiled import compiled, in_place
 
 FREE = -1
@@ -11,7 +12,17 @@ FREE = -1
 
 
 @in_place
-def encode_rows(first, second, groups, done, live, table, f, s, unused):
+def encode_rows(
+    first: U64s,
+    second: U64s,
+    groups: I64s,
+    done: I64,
+    live: I64,
+    table: I64s,
+    f: U64s,
+    s: U64s,
+    unused: I64s,
+):
     """Encode rows from `done` on; stop early when all numbers are in use."""
     mask = np.uint64(len(table) - 1)
     capacity = len(f)
@@ -36,7 +47,7 @@ def encode_rows(first, second, groups, done, live, table, f, s, unused):
 
 
 @compiled
-def find_rows(first, second, table, f, s):
+def find_rows(first: U64s, second: U64s, table: I64s, f: U64s, s: U64s):
     """Return the group of each row; −1 where there is none."""
     mask = np.uint64(len(table) - 1)
     groups = np.empty(len(first), dtype=np.int64)
@@ -52,7 +63,7 @@ def find_rows(first, second, table, f, s):
 
 
 @in_place
-def release_groups(groups, live, table, f, s, unused):
+def release_groups(groups: I64s, live: I64, table: I64s, f: U64s, s: U64s, unused: I64s):
     """Take groups out of the table; return how many are live then."""
     mask = np.uint64(len(table) - 1)
     capacity = len(f)
@@ -78,7 +89,7 @@ def release_groups(groups, live, table, f, s, unused):
 
 
 @compiled
-def rehashed(table, f):
+def rehashed(table: I64s, f: U64s):
     """Return the table at twice its length."""
     bigger = np.full(2 * len(table), FREE, dtype=np.int64)
     mask = np.uint64(len(bigger) - 1)
@@ -93,7 +104,7 @@ def rehashed(table, f):
 
 
 @in_place
-def count_up(numbers, counts):
+def count_up(numbers: I64s, counts: I64s):
     """Count one more for each number; negative ones are ignored."""
     for number in numbers:
         if number >= 0:
@@ -101,7 +112,7 @@ def count_up(numbers, counts):
 
 
 @compiled
-def count_down(numbers, counts):
+def count_down(numbers: I64s, counts: I64s):
     """Count one less for each number; return those that have none left, each once."""
     emptied = np.empty(len(numbers), dtype=np.int64)
     found = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I64s
 from weir.loops.compiled import compiled, in_place
 
 ENTER, EXIT, EMIT = range(3)
@@ -13,7 +14,7 @@ _NEW, _SEEN = -1, -2
 
 
 @compiled
-def first_of_new(numbers, known):
+def first_of_new(numbers: I64s, known: I64s):
     """Return the first row of each number whose entry in `known` is −1 (and leave it so)."""
     rows = np.empty(len(numbers), dtype=np.int64)
     count = 0
@@ -28,7 +29,15 @@ def first_of_new(numbers, known):
 
 
 @compiled
-def recent_panes(groups, starts, ends, recent, group_of, start_of, end_of):
+def recent_panes(
+    groups: I64s,
+    starts: I64s,
+    ends: I64s,
+    recent: I64s,
+    group_of: I64s,
+    start_of: I64s,
+    end_of: I64s,
+):
     """Find each row's pane where it is the one its group used last.
 
     Elsewhere it writes −2 − i, where row `missing[i]` is the first of that pane since the group
@@ -62,7 +71,7 @@ def recent_panes(groups, starts, ends, recent, group_of, start_of, end_of):
 
 
 @in_place
-def fill_in(panes, found):
+def fill_in(panes: I64s, found: I64s):
     """Write the panes that were found where `recent_panes` left a mark."""
     for row in range(len(panes)):
         if panes[row] < 0:

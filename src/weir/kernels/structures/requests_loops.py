@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weir.loops.argument_types import I64, I64s, I64Table
 from weir.loops.compiled import in_place
 
 
@@ -22,7 +23,17 @@ def _comes_first(vs, origins, depth, a, p, b, q, blocks):
 
 
 @in_place
-def merge_visits(vs, origins, depth, starts, heads, stops, blocks, program, row):
+def merge_visits(
+    vs: I64s,
+    origins: I64Table,
+    depth: I64,
+    starts: I64s,
+    heads: I64s,
+    stops: I64s,
+    blocks: I64s,
+    program: I64s,
+    row: I64s,
+):
     """Write the visits of all programs in order: which program, and which row of its port.
 
     Program p visits the rows from `starts[p]` to `stops[p]` of the arrays `vs` and `origins` (one

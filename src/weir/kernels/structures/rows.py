@@ -12,7 +12,7 @@ Contract
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -128,7 +128,7 @@ def bitmap(valid: npt.NDArray[np.bool_]) -> pa.Buffer | None:
 _STORAGE: dict[int, npt.DTypeLike] = {8: np.int64, 4: np.int32, 16: np.dtype((np.void, 16))}
 
 
-def raw_values(column: pa.Array) -> npt.NDArray[np.generic]:
+def raw_values(column: pa.Array) -> npt.NDArray[Any]:
     """Return a fixed-width column's bits; where the value is NULL, they are arbitrary."""
     if pa.types.is_boolean(column.type):
         return np.asarray(column.cast(pa.uint8()).fill_null(0).to_numpy(zero_copy_only=False))
@@ -204,10 +204,10 @@ class _BytesColumn:
     def take(self, slots: Int64s) -> pa.Array:
         lengths = self.lengths[slots]
         valid = lengths >= 0
-        offsets = np.zeros(len(slots) + 1, dtype=np.int32)
+        offsets = np.zeros(len(slots) + 1, dtype=np.int64)
         np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
         data = gather_bytes(self.buffer, self.starts[slots], offsets)
-        buffers = [bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
+        buffers = [bitmap(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
         return pa.Array.from_buffers(self._type, len(slots), buffers)
 
     def drop(self, slots: Int64s) -> None:
@@ -243,7 +243,9 @@ class _ObjectColumn:
         self._values = values
 
     def put(self, slots: Int64s, column: pa.Array) -> None:
-        for slot, value in zip(slots.tolist(), python_list(column.cast(self._stored)), strict=True):
+        # Arrow gives a slice of a LIST(NULL) wrong offsets when it casts it.
+        whole = pa.concat_arrays([column, column.slice(0, 0)])
+        for slot, value in zip(slots.tolist(), python_list(whole.cast(self._stored)), strict=True):
             self._values[slot] = value
 
     def take(self, slots: Int64s) -> pa.Array:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from weir.loops.argument_types import I64s, U8s
 from weir.loops.compiled import compiled
 
 
 @compiled
-def gather_bytes(buffer, starts, offsets):
+def gather_bytes(buffer: U8s, starts: I64s, offsets: I64s):
     """Gather pieces of a buffer, one after the other; piece i is `offsets[i + 1] − offsets[i]`
     long."""
     result = np.empty(offsets[-1], dtype=np.uint8)

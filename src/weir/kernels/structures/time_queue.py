@@ -1,5 +1,4 @@
-"""A time queue keeps things that are due at a time, in a few sorted runs that are merged
-geometrically.
+"""A time queue keeps things that are due at a time, in a few runs, merged geometrically.
 
 Contract
 1. `add(times, ids)` remembers ids under times; `pop(until)` takes out all with time ≤ until,

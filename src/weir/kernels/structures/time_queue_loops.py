@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from weir.loops.argument_types import I64, I64s
 from weir.loops.compiled import in_place
 
 
 @in_place
-def merge_runs(a_times, a_ids, b_times, b_ids, times, ids, done, count):
+def merge_runs(
+    a_times: I64s,
+    a_ids: I64s,
+    b_times: I64s,
+    b_ids: I64s,
+    times: I64s,
+    ids: I64s,
+    done: I64s,
+    count: I64,
+):
     """Go on merging from where `done` says; tell whether all are merged."""
     i, j = done[0], done[1]
     until = min(i + j + count, len(times))
@@ -32,7 +42,7 @@ def _push_one(heap, ids, size, start, owner):
 
 
 @in_place
-def push_all(heap, ids, size, starts, new_ids):
+def push_all(heap: I64s, ids: I64s, size: I64, starts: I64s, new_ids: I64s):
     """Push starts with their ids onto the heap; return its size then."""
     for i in range(len(starts)):
         size = _push_one(heap, ids, size, starts[i], new_ids[i])
@@ -40,7 +50,7 @@ def push_all(heap, ids, size, starts, new_ids):
 
 
 @in_place
-def drop_stale(heap, ids, size, current):
+def drop_stale(heap: I64s, ids: I64s, size: I64, current: I64s):
     """Pop until the first start is still its owner's; return the size then."""
     while size > 0 and current[ids[0]] != heap[0]:
         size -= 1

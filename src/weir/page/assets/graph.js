@@ -277,7 +277,7 @@ function nodeFigures(view, node) {
     const lag = Math.max(-1, ...vertices.map((v) => (v.lag === null ? -1 : v.lag)));
     if (!over && lag >= 0) shown.push(["lag", eventSpan(lag, view)]);
     const turned = sum(vertices.map((v) => v.late + v.bad));
-    if (turned) shown.push(["turned away", short(turned)]);
+    if (turned) shown.push(["rejected", short(turned)]);
   }
   const recoveries = sum(vertices.map((v) => v.recoveries));
   if (recoveries) shown.push([recoveries === 1 ? "recovery" : "recoveries", count(recoveries)]);

@@ -19,7 +19,7 @@ function section(id, depends, build) {
 const STATES = { running: "good moving", starting: "calm moving", checking: "calm moving", finished: "good", stopped: "warn", failed: "bad", ended: "warn", "no news": "warn" };
 
 function heading(view) {
-  const status = view.status, name = view.quiet ? "no news" : status ? status.state : "nothing said yet";
+  const status = view.status, name = view.quiet ? "no news" : status ? status.state : "no report yet";
   const notes = [];
   if (view.quiet) notes.push(h("p", { class: "note warn" }, `It was ${status.state} when it was last heard of, ${count(view.quiet)} s before this was read. If its process is gone, weir run … --resume goes on.`));
   if (status && status.error) notes.push(h("p", { class: "note bad" }, status.error));

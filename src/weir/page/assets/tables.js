@@ -1,4 +1,4 @@
-// Tiles, hosts, outputs, rows that were turned away, the store, and what is known of one stage.
+// Tiles, hosts, outputs, rows that were rejected, the store, and what is known of one stage.
 
 function tile(name, figure, ...small) {
   return h("div", { class: "tile" }, h("dt", null, name), h("dd", null, h("div", { class: "figure" }, figure), small.filter(Boolean).map((text) => h("div", { class: "small" }, text))));
@@ -25,7 +25,7 @@ function tiles(view) {
   const worst = rows.length ? rows.reduce((a, b) => (b[0].p99 > a[0].p99 ? b : a)) : null;
   const size = sum(view.kept.map((k) => k.bytes));
   return [
-    tile("Events read", short(status.events), turned ? `${count(turned)} turned away` : "none turned away"),
+    tile("Events read", short(status.events), turned ? `${count(turned)} rejected` : "none rejected"),
     over ? tile("Events a second", mean ? short(mean) : "–", "while it read") : tile("Events a second", short(rate), mean ? `${short(mean)} on average` : ""),
     tile("Event time reached", ...reachedTime(status.reached, type), !over && lag >= 0 ? `the last vertex is ${eventSpan(lag, view)} behind` : ""),
     tile("Delay, p50", worst ? seconds(worst[0].p50) : "–", worst ? `p99 ${seconds(worst[0].p99)}${view.outputs[worst[1]] ? `, ${view.outputs[worst[1]].title}` : ""}` : "not measured"),
@@ -133,8 +133,8 @@ function turnedAway(view) {
   });
   const samples = view.committed.filter((c) => c.manifest.kind !== "rows");
   return [
-    sources.length ? h("div", { class: "card" }, table([["input", "text"], ["late"], ["bad"], ["admitted"]], rows, "rows that were turned away")) : h("p", { class: "empty" }, "The plan is not kept in this store, so nothing is known of its inputs."),
-    samples.length ? h("div", { class: "outputs", css: { "margin-top": ".9rem" } }, samples.map(outputCard)) : h("p", { class: "empty", css: { "margin-top": ".6rem" } }, "Rows that are turned away are counted, and not kept. OUTPUT LATE OF … TO '…' or OUTPUT BAD OF … TO '…' keeps them, and they are shown here."),
+    sources.length ? h("div", { class: "card" }, table([["input", "text"], ["late"], ["bad"], ["admitted"]], rows, "rows that were rejected")) : h("p", { class: "empty" }, "The plan is not kept in this store, so nothing is known of its inputs."),
+    samples.length ? h("div", { class: "outputs", css: { "margin-top": ".9rem" } }, samples.map(outputCard)) : h("p", { class: "empty", css: { "margin-top": ".6rem" } }, "Rows that are rejected are counted, and not kept. OUTPUT LATE OF … TO '…' or OUTPUT BAD OF … TO '…' keeps them, and they are shown here."),
   ];
 }
 

@@ -281,9 +281,19 @@ def _validity(node: Node) -> Validity:
         case Apply() | FinalState():
             return Validity(Shape.CHOSEN, _sources(below))
         case (
-            Project() | Filter() | Explode() | Partition() | Recovery() | Number() | Enter()
-            | Distinct() | Stitch() | Top() | StateScan() | RowScan()
-        ):  # fmt: skip
+            Project()
+            | Filter()
+            | Explode()
+            | Partition()
+            | Recovery()
+            | Number()
+            | Enter()
+            | Distinct()
+            | Stitch()
+            | Top()
+            | StateScan()
+            | RowScan()
+        ):
             return below[0]
     assert_never(node)
 

@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 
 from weir.errors import PlanError, UnknownAttribute
 from weir.plan.advice.other_dialects import function_hint
-from weir.plan.binding.functions import FUNCTIONS, OPERATORS
+from weir.plan.functions import is_called
 
 Options = ParamSpec("Options")
 Returned = TypeVar("Returned")
@@ -174,7 +174,7 @@ def functions_as_habits(name: str) -> dict[str, str]:
     {'upper': 'write weir.call("upper", col("k")), or weir.expr("UPPER(k)")'}
     """
     lower = name.lower()
-    if lower in FUNCTIONS and lower not in OPERATORS:
+    if is_called(lower):
         hint = f'write weir.call("{lower}", col("k")), or weir.expr("{lower.upper()}(k)")'
         return {_plain(name): hint}
     hint = function_hint(lower)

@@ -32,24 +32,17 @@ from weir.plan.binding.binder import (
     unknown,
     user_arguments,
 )
-from weir.plan.binding.coercion import MAX_PRECISION, coerce, type_of
-from weir.plan.binding.functions import FUNCTIONS
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.projection import project
 from weir.plan.expressions import AggregateCall, Call, Case, Column, Expr, Literal, walk
-from weir.plan.failures import can_fail
+from weir.plan.functions import FUNCTIONS
+from weir.plan.functions.aggregates import AGGREGATES
+from weir.plan.functions.coercion import coerce, type_of
+from weir.plan.functions.failures import can_fail
 from weir.plan.operators import Aggregate, Node, schema
 from weir.plan.usercode.functions import AggregateFunction, UserFunctions
 from weir.plan.usercode.undeclared_state import LOST
 from weir.plan.windows import CountWindow, Window
-
-NUMERIC = ("sum", "avg", "stddev", "variance", "quantile_cont")
-PLAIN = ("count", "count_distinct", "min", "max", "quantile_disc", "first", "last", "collect")
-AGGREGATES = ("count_star", "median", *NUMERIC, *PLAIN)
-"""The names an `AggregateCall` may have, in addition to the user's; `count` without an argument is
-`count_star`, with DISTINCT `count_distinct`; `median` is `quantile_cont` at 0.5."""
-
-_BY_ORDER = ("first", "last", "collect", "user")
 
 _FINEST_SHARE = Decimal("1e-18")
 """The kernels divide by the denominator of a quantile's p, which must stay far below 2⁶³."""
@@ -73,6 +66,12 @@ def bind_aggregate(call: Expr, scope: NameScope) -> tuple[AggregateCall, Aggrega
     if isinstance(call, Call):
         call = AggregateCall(call.function, call.args, position=call.position)
     assert isinstance(call, AggregateCall)
+    if call.function in AGGREGATES and call.function in scope.functions.aggregates:
+        raise PlanError(
+            f"your aggregate `{call.function}` has the name of a built-in one",
+            position=call.position,
+            hint="give it another name",
+        )
     call = _canonical(call)
     args = tuple(bind(a, scope.at("an aggregate")) for a in call.args)
     condition = None
@@ -83,7 +82,7 @@ def bind_aggregate(call: Expr, scope: NameScope) -> tuple[AggregateCall, Aggrega
         return _typed(call), None
     user = scope.functions.aggregates.get(call.function)
     if user is None:
-        names = ("median", *NUMERIC, *PLAIN, *scope.functions.aggregates)
+        names = (*(n for n in AGGREGATES if n != "count_star"), *scope.functions.aggregates)
         raise unknown("aggregate", call.function, names, call.position)
     if (undeclared := user.undeclared) is not None:
         raise PlanError(
@@ -105,7 +104,7 @@ def _canonical(call: AggregateCall) -> AggregateCall:
         return replace(call, function="count_star")
     if function == "median":
         return replace(call, function="quantile_cont", params=("0.5",))
-    if function in ("quantile_disc", "quantile_cont"):
+    if function in AGGREGATES and AGGREGATES[function].has_share:
         return _quantile(call)
     return call
 
@@ -144,13 +143,13 @@ def _typed(call: AggregateCall) -> AggregateCall:
     if not arity:
         return replace(call, type=BIGINT)
     arg = _argument(call)
-    return replace(call, args=(arg,), type=_result(call.function, type_of(arg)))
+    return replace(call, args=(arg,), type=AGGREGATES[call.function].result(type_of(arg)))
 
 
 def _argument(call: AggregateCall) -> Expr:
     arg = call.args[0]
     dtype = type_of(arg)
-    if call.function in NUMERIC:
+    if AGGREGATES[call.function].of_numbers:
         if dtype == NULL:
             return coerce(arg, BIGINT if call.function == "sum" else DOUBLE)
         if not is_numeric(dtype):
@@ -162,22 +161,6 @@ def _argument(call: AggregateCall) -> Expr:
 def _refused(call: AggregateCall, dtype: pa.DataType) -> PlanError:
     name = "MEDIAN or QUANTILE_CONT" if call.function == "quantile_cont" else call.function.upper()
     return PlanError(f"{name} does not take {type_name(dtype)}", position=call.position)
-
-
-def _result(function: str, dtype: pa.DataType) -> pa.DataType:
-    if function in ("count", "count_distinct"):
-        return BIGINT
-    if function == "collect":
-        return pa.list_(dtype)
-    if function in ("stddev", "variance", "quantile_cont"):
-        return DOUBLE
-    if function == "sum" and pa.types.is_decimal(dtype):
-        return pa.decimal128(MAX_PRECISION, dtype.scale)
-    if function == "avg":
-        if pa.types.is_decimal(dtype):
-            return pa.decimal128(MAX_PRECISION, min(dtype.scale + 4, MAX_PRECISION))
-        return DOUBLE
-    return dtype
 
 
 def _where_counted(arg: Expr, condition: Expr | None) -> Expr:
@@ -221,9 +204,7 @@ class Aggregator:
     def node(self, position: Position | None = None) -> Node:
         """Make the aggregate over one projection of the input to keys and arguments."""
         aggregates = [(n, self._aggregation(c, u)) for n, c, u in self._results]
-        ordered = isinstance(self._window, CountWindow) or any(
-            a.function in _BY_ORDER for _, a in aggregates
-        )
+        ordered = isinstance(self._window, CountWindow) or any(a.sees_order for _, a in aggregates)
         columns = self._columns
         if ordered:
             # The payload breaks ties of the order, so it must be what the user sees.

@@ -21,7 +21,9 @@ import pyarrow as pa
 from weir.errors import PlanError, Position
 from weir.events.types import BOOLEAN, STRING, is_numeric, type_name
 from weir.plan.advice.other_dialects import function_hint
-from weir.plan.binding.coercion import (
+from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
+from weir.plan.functions import FUNCTIONS, is_called, typed
+from weir.plan.functions.coercion import (
     castable,
     coerce,
     common_type_of,
@@ -29,9 +31,8 @@ from weir.plan.binding.coercion import (
     type_of,
     widens,
 )
-from weir.plan.binding.functions import FUNCTIONS, OPERATORS, typed
-from weir.plan.binding.type_rules import DATE_UNITS, TIME_UNITS
-from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
+from weir.plan.functions.times import DATE_UNITS, TIME_UNITS
+from weir.plan.names import WINDOW_COLUMNS
 from weir.plan.schema import Schema
 from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 
@@ -148,10 +149,17 @@ def _column(column: Column, scope: NameScope) -> Expr:
     expr = lookup(column.name, scope, column.position)
     if expr is not None:
         return replace(expr, position=column.position)
-    if column.name in ("window_start", "window_end"):
+    if column.name in WINDOW_COLUMNS:
         raise PlanError(
             f"there is no window yet in {scope.clause}: no `{column.name}`",
             position=column.position,
+        )
+    if column.name in ("vs", "ve"):  # of a join there is none before its rows are
+        inputs = [f"`{n}`" for n in _names(scope) if n.endswith(f".{column.name}")]
+        raise PlanError(
+            f"there is no `{column.name}` of the result yet in {scope.clause}",
+            position=column.position,
+            hint=f"write {' or '.join(inputs)}" if inputs else "",
         )
     otherwise = function_hint(column.name)
     if not otherwise and column.name.lower() in (*DATE_UNITS, *TIME_UNITS):
@@ -253,7 +261,7 @@ def _call(call: Call, scope: NameScope) -> Expr:
     if call.function not in FUNCTIONS and call.function not in scope.functions.scalars:
         if call.function in scope.functions.aggregates:
             return bind(AggregateCall(call.function, call.args, position=call.position), scope)
-        built_in = (name for name in FUNCTIONS if name not in OPERATORS)
+        built_in = filter(is_called, FUNCTIONS)
         names = (*built_in, *scope.functions.scalars, *scope.functions.aggregates)
         raise unknown("function", call.function, names, call.position, function_hint(call.function))
     args = tuple(bind(a, scope) for a in call.args)

@@ -18,10 +18,9 @@ from weir.errors import PlanError, Position
 from weir.events.types import type_name
 from weir.plan.binding.aggregates import has_aggregate
 from weir.plan.binding.binder import NameScope, bind, lookup, schema_scope, unknown
-from weir.plan.binding.coercion import coerce, common_type_of
 from weir.plan.binding.joins import JoinInput
 from weir.plan.binding.partitioning import checked
-from weir.plan.binding.projection import check_name, keep_only, passed, project, with_columns
+from weir.plan.binding.projection import keep_only, passed, project, with_columns
 from weir.plan.binding.query import (
     JoinClause,
     NamedRelation,
@@ -33,7 +32,9 @@ from weir.plan.binding.query import (
 from weir.plan.binding.selects import SelectBuilder
 from weir.plan.expressions import Column, Expr, columns_of
 from weir.plan.expressions import Literal as Constant
+from weir.plan.functions.coercion import coerce, common_type_of
 from weir.plan.limits import sized
+from weir.plan.names import check_name
 from weir.plan.operators import Apply, Node, Top, Union, schema
 from weir.plan.usercode.functions import NO_FUNCTIONS, OperatorCall, UserFunctions
 from weir.plan.usercode.undeclared_state import LOST, declare_hint

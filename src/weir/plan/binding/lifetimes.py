@@ -11,11 +11,11 @@ from typing import TypeAlias, assert_never
 from weir.errors import PlanError, Position
 from weir.events.types import type_name
 from weir.plan.binding.binder import NameScope, bind
-from weir.plan.binding.coercion import coerce, type_of, widens
 from weir.plan.binding.partitioning import checked
 from weir.plan.binding.query import ChopChange, LifetimeClause, StitchChange, WithClause
 from weir.plan.durations import duration_text, rounded_up
 from weir.plan.expressions import Call, Column, Expr, Literal
+from weir.plan.functions.coercion import coerce, type_of, widens
 from weir.plan.lifetime_changes import (
     ClipDuration,
     Duration,

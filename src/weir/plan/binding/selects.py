@@ -25,7 +25,6 @@ from weir.plan.binding.binder import (
     schema_scope,
     unknown,
 )
-from weir.plan.binding.coercion import type_of
 from weir.plan.binding.joins import JoinInput, build_joins
 from weir.plan.binding.lifetimes import (
     BoundChange,
@@ -35,7 +34,7 @@ from weir.plan.binding.lifetimes import (
     check_clause,
 )
 from weir.plan.binding.partitioning import checked
-from weir.plan.binding.projection import check_distinct, check_name, project, renamed
+from weir.plan.binding.projection import project, renamed
 from weir.plan.binding.query import (
     COMPARES_WHOLE_ROWS,
     JoinClause,
@@ -45,9 +44,11 @@ from weir.plan.binding.query import (
     SelectItem,
     Star,
 )
-from weir.plan.expressions import Call, Column, Expr, Literal, columns_of
+from weir.plan.expressions import LIFETIME_NAMES, Call, Column, Expr, Literal, columns_of
+from weir.plan.functions.coercion import type_of
 from weir.plan.lifetime_changes import SetLifetime
 from weir.plan.limits import check_vertices
+from weir.plan.names import WINDOW_COLUMNS, check_distinct, check_name
 from weir.plan.operators import Distinct, Explode, Filter, Node, Partition, schema
 from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 from weir.plan.windows import CountWindow, Session, SnapshotWindow, Window
@@ -108,7 +109,7 @@ class SelectBuilder:
         time = schema(self._node).time
         times = lifetime(time)
         if self._aggregator:
-            times += lifetime(time, ("window_start", "window_end"))
+            times += lifetime(time, WINDOW_COLUMNS)
         columns = tuple(Visible(None, i.name, Column(i.name, type=i.type)) for i in self.items)
         return NameScope(columns, times, functions=self._inside.functions)
 
@@ -183,8 +184,8 @@ class SelectBuilder:
             )
         exprs = (item.expr for item in items if not isinstance(item.expr, Star))
         names = dict.fromkeys(name for expr in exprs for name in sorted(columns_of(expr)))
-        window = ("vs", "ve", "window_start", "window_end")
-        return tuple(Column(name) for name in names if name not in window)
+        times = (*LIFETIME_NAMES, *WINDOW_COLUMNS)
+        return tuple(Column(name) for name in names if name not in times)
 
     def _is_aggregated(self, order: Sequence[Expr]) -> bool:
         exprs = [i.expr for i in self.select.items if not isinstance(i.expr, Star)]

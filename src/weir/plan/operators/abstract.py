@@ -22,8 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from weir.plan.operators.facts import HorizonStep, Meeting, Names, Predicates, Pushed
+from weir.plan.operators.spans import Span
 from weir.plan.schema import Schema
-from weir.plan.spans import Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

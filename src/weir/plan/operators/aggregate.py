@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, assert_never
 
 from weir.plan.aggregations import Aggregations
 from weir.plan.expressions import columns_of
-from weir.plan.failures import sees_equals_alike
+from weir.plan.functions.failures import sees_equals_alike
 from weir.plan.operators.abstract import schema
 from weir.plan.operators.facts import (
     HorizonStep,
@@ -25,7 +25,7 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.grouping import Grouping
 from weir.plan.operators.node_class import node_class
-from weir.plan.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
+from weir.plan.operators.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
 from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow, Window
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from weir.plan.durations import duration_text
 from weir.plan.expressions import Call, Column, Expr, Literal, columns_of
-from weir.plan.failures import can_fail
+from weir.plan.functions.failures import can_fail
 from weir.plan.lifetime_changes import (
     ClipDuration,
     Duration,
@@ -33,8 +33,8 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import RowByRow, SameColumns
+from weir.plan.operators.spans import LONGEST_LIFETIME, NONE, TICK, UNBOUNDED, Span
 from weir.plan.render import render
-from weir.plan.spans import LONGEST_LIFETIME, NONE, TICK, UNBOUNDED, Span
 from weir.plan.windows import offset_text
 
 if TYPE_CHECKING:

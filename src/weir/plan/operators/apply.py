@@ -19,9 +19,9 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import Stateful
+from weir.plan.operators.spans import LONGEST_LIFETIME, NONE, Span
 from weir.plan.render import render_value
 from weir.plan.schema import Schema, common_time
-from weir.plan.spans import LONGEST_LIFETIME, NONE, Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

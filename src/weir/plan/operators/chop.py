@@ -20,7 +20,7 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import SameColumns, Stateful
-from weir.plan.spans import NONE, Span
+from weir.plan.operators.spans import NONE, Span
 from weir.plan.windows import offset_text
 
 if TYPE_CHECKING:

@@ -1,5 +1,4 @@
-"""Enter adds a number to rows' origins: of their event type in an app, or of their place in an
-event."""
+"""Enter adds a number to rows' origins: that of their event type, or of their place in an event."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from weir.plan.operators.facts import NO_STEP, HorizonStep, Names, Predicates, P
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import RowByRow, SameColumns
 from weir.plan.operators.source import LATER
-from weir.plan.spans import Span
+from weir.plan.operators.spans import Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

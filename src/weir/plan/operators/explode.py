@@ -10,8 +10,8 @@ from weir.plan.operators.abstract import schema
 from weir.plan.operators.facts import NO_STEP, HorizonStep, Names, Predicates, Pushed, sinking
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import RowByRow
+from weir.plan.operators.spans import Span
 from weir.plan.schema import Schema
-from weir.plan.spans import Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

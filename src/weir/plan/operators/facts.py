@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from weir.plan.expressions import Expr, columns_of
-from weir.plan.spans import Span
+from weir.plan.operators.spans import Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weir.plan.expressions import Expr, columns_of, conjuncts
-from weir.plan.failures import can_fail
+from weir.plan.functions.failures import can_fail
 from weir.plan.operators.facts import (
     LIFETIME,
     NO_STEP,
@@ -18,8 +18,8 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import RowByRow, SameColumns
+from weir.plan.operators.spans import Span
 from weir.plan.render import render
-from weir.plan.spans import Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

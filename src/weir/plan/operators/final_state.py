@@ -16,9 +16,9 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.scanning import Scanning, cell_text, kept_cells, merge_columns
+from weir.plan.operators.spans import TICK, UNBOUNDED, Span
 from weir.plan.saved_states import key_names, saved_calls, state_schema
 from weir.plan.schema import Schema, common_time
-from weir.plan.spans import TICK, UNBOUNDED, Span
 from weir.plan.states import Cell, StateMerge
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, assert_never
 
 from weir.plan.expressions import Expr, all_of, columns_of, conjuncts
-from weir.plan.failures import can_fail
+from weir.plan.functions.failures import can_fail
 from weir.plan.operators.abstract import schema
 from weir.plan.operators.facts import (
     HorizonStep,
@@ -23,9 +23,9 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import Stateful
+from weir.plan.operators.spans import NONE, Span
 from weir.plan.render import render_part
 from weir.plan.schema import Schema, common_time
-from weir.plan.spans import NONE, Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

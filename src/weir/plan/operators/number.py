@@ -18,7 +18,7 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import SameColumns
-from weir.plan.spans import NONE, Span
+from weir.plan.operators.spans import NONE, Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

@@ -1,6 +1,4 @@
-"""A `PartialAggregate` is the first of two phases of an aggregate; `rewrites/two_phase.py` makes
-it.
-"""
+"""A `PartialAggregate` is the first of an aggregate's two phases (`rewrites/two_phase.py`)."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.grouping import Grouping
 from weir.plan.operators.node_class import node_class
-from weir.plan.spans import Span
+from weir.plan.operators.spans import Span
 from weir.plan.windows import Hopping
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from weir.plan.expressions import Column, Expr, columns_of, size_of, substituted
-from weir.plan.failures import can_fail
+from weir.plan.functions.failures import can_fail
 from weir.plan.operators.facts import (
     LIFETIME,
     NO_STEP,
@@ -21,9 +21,9 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import RowByRow
+from weir.plan.operators.spans import Span
 from weir.plan.render import render
 from weir.plan.schema import Schema
-from weir.plan.spans import Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from weir.plan.operators.facts import Names, Predicates, Pushed, sinking
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import SameRows
-from weir.plan.spans import Span
+from weir.plan.operators.spans import Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 from weir.plan.operators.abstract import Operator, schema
 from weir.plan.operators.facts import NO_STEP, HorizonStep, Meet, Meeting, Names, meeting_by
+from weir.plan.operators.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
 from weir.plan.schema import Schema
-from weir.plan.spans import LONGEST_LIFETIME, NONE, UNBOUNDED, Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

@@ -19,8 +19,8 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.scanning import Answering, kept_cells, merge_columns
+from weir.plan.operators.spans import Span
 from weir.plan.schema import Schema, common_time
-from weir.plan.spans import Span
 from weir.plan.states import Cell, RowCode, RowEffect, StateMerge, WindowCall
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from weir.plan.durations import duration_text
 from weir.plan.operators.abstract import Operator, schema
 from weir.plan.operators.facts import HorizonStep, Meeting, Names, endless, last_instant, meeting_by
-from weir.plan.spans import NONE, Span
+from weir.plan.operators.spans import NONE, Span
 from weir.plan.states import Cell, StateMerge
 
 if TYPE_CHECKING:

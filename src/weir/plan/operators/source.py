@@ -22,9 +22,9 @@ from weir.plan.operators.facts import (
     none_sinks,
 )
 from weir.plan.operators.node_class import node_class
+from weir.plan.operators.spans import LONGEST_LIFETIME, NONE, TICK, Span
 from weir.plan.schema import Schema
 from weir.plan.sizes import size_text
-from weir.plan.spans import LONGEST_LIFETIME, NONE, TICK, Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

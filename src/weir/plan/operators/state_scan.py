@@ -17,8 +17,8 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.scanning import Answering, cell_text, kept_cells, merge_columns
+from weir.plan.operators.spans import Span
 from weir.plan.schema import Schema
-from weir.plan.spans import Span
 from weir.plan.states import Cell, StateMerge, StateRead
 
 if TYPE_CHECKING:

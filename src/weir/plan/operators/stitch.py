@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weir.plan.failures import sees_equals_alike
+from weir.plan.functions.failures import sees_equals_alike
 from weir.plan.operators.facts import (
     HorizonStep,
     Predicates,
@@ -16,7 +16,7 @@ from weir.plan.operators.facts import (
 )
 from weir.plan.operators.node_class import node_class
 from weir.plan.operators.roles import EqualRows
-from weir.plan.spans import Span
+from weir.plan.operators.spans import Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

@@ -19,8 +19,8 @@ from weir.plan.operators.facts import (
     reads_lifetime,
 )
 from weir.plan.operators.node_class import node_class
+from weir.plan.operators.spans import NONE, Span
 from weir.plan.schema import Schema, common_time
-from weir.plan.spans import NONE, Span
 
 if TYPE_CHECKING:
     from weir.plan.operators import Node

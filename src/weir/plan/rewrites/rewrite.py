@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from weir.plan.binding.projection import project
 from weir.plan.expressions import Column, Expr, Literal, depth_of, substituted, walk
-from weir.plan.failures import can_fail
+from weir.plan.functions.failures import can_fail
 from weir.plan.limits import MOST_PARTS
 from weir.plan.operators import Node, Project, schema
 from weir.plan.program import Program, row_outputs

@@ -229,11 +229,15 @@ class _Walk:
             case type():
                 return self._class(value)
             case (
-                ScalarFunction() | AggregateFunction() | OperatorFunction()
-                | MergeFunction() | RowCode()
-            ):  # fmt: skip
-                return self._all(getattr(value, f.name) if f.compare else None
-                                 for f in fields(value))  # fmt: skip
+                ScalarFunction()
+                | AggregateFunction()
+                | OperatorFunction()
+                | MergeFunction()
+                | RowCode()
+            ):
+                return self._all(
+                    getattr(value, f.name) if f.compare else None for f in fields(value)
+                )
             case MadeFunction():
                 return self._all(value.identity())
             case ImportedFrom():

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from weir.errors import PlanError
 from weir.events.python_types import TypeText, python_type, written_type
-from weir.plan.binding.projection import check_name
+from weir.plan.names import check_name
 from weir.plan.usercode.functions import (
     AggregateFunction,
     FoldingAggregate,
@@ -118,8 +118,8 @@ def aggregate(
                 hint="leave out one: exact keeps rows, so that they can be removed",
             )
         arg_types = _types(args) if args is not None else _added(cls)
-        said = _method(cls, "result")
-        result_type = written_type(result) if result is not None else _returned(said, name)
+        method = _method(cls, "result")
+        result_type = written_type(result) if result is not None else _returned(method, name)
         if state is None:
             return AggregateFunction(name, cls, arg_types, result_type, exact)
         return FoldingAggregate(name, cls, arg_types, result_type, state=_state(state, name))

@@ -21,7 +21,7 @@ import pyarrow as pa
 from weir.plan.usercode.undeclared_state import UndeclaredAssignment, undeclared_assignment
 
 if TYPE_CHECKING:
-    from weir.plan.stream import Stream
+    from weir.plan.fluent.stream import Stream
     from weir.plan.usercode.imported_files import ImportedFrom
 
 Kind = TypeVar("Kind")
@@ -137,17 +137,17 @@ class OperatorCall:
         return self.operator.columns
 
     @property
-    def misfit(self) -> str:
+    def misfit(self) -> str | None:
         """Say what is wrong with the arguments, if anything is and the class says what it takes."""
         try:
             signature = inspect.signature(self.operator.implementation)
         except ValueError:  # made by a type of C without a signature
-            return ""
+            return None
         try:
             signature.bind(*self.args)
         except TypeError as error:
             return f"{self.operator.name} takes {signature}: {error}"
-        return ""
+        return None
 
     @property
     def undeclared(self) -> UndeclaredAssignment | None:

@@ -41,6 +41,11 @@ class MadeFunction(ABC):
     def identity(self) -> tuple[object, ...]:
         """Return what its fingerprint is taken of: all that it computes, without lines."""
 
+    @abstractmethod
+    def lines(self) -> tuple[int, ...]:
+        """Return the lines of its parts, which errors name: functions that are equal may differ in
+        them."""
+
     @property
     def __wrapped__(self) -> Callable[..., object]:
         """Where messages look for the code of a function that failed."""

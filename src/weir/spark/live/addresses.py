@@ -18,6 +18,7 @@ import errno
 import ipaddress
 import os
 import random
+import re
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -30,8 +31,9 @@ from weir.plan.program import Program
 from weir.plan.settings import ADDRESSES
 
 LOOPBACK = "127.0.0.1"
-LONGEST_FOLDER = 64
-"""The name of a socket has about 100 characters at most."""
+_FOLDER = re.compile(r"[\w./~-]{1,64}", re.ASCII)
+"""The folders for sockets: the name of a socket has about 100 characters at most, and is part of a
+URL, from which Arrow and gRPC read other characters in different ways."""
 _ANY_PORT = (0, 0)
 _DISCARD = 9
 """The port of a probe, which sends nothing."""
@@ -107,7 +109,7 @@ def listening(
         )
         name = asked.manager_address or name
         yield Endpoint(asked.manager_bind or bind or name, name, ports), None
-    elif tls or connect or len(tempfile.gettempdir()) > LONGEST_FOLDER:
+    elif tls or connect or not _FOLDER.fullmatch(tempfile.gettempdir()):
         yield Endpoint(LOOPBACK, ports=ports), Endpoint(LOOPBACK, ports=ports)
     else:
         with tempfile.TemporaryDirectory(prefix="weir-", ignore_cleanup_errors=True) as folder:

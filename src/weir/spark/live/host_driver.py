@@ -27,11 +27,11 @@ from weir.ingress.ingress_log import LogCollected
 from weir.job.host import Host
 from weir.job.poison import Death
 from weir.job.signals import (
-    BeginAnew,
     ChunkRead,
     Connect,
     Deliver,
     Disconnect,
+    EndSession,
     EndSubscription,
     Get,
     HostCommand,
@@ -51,8 +51,8 @@ from weir.reliable.store import Store
 from weir.spark.live.addresses import own_endpoint
 from weir.spark.live.flight import Server, Subscription
 from weir.spark.live.host_process import keep_host
-from weir.spark.live.host_reports import Reporter, Voice
-from weir.spark.live.job_description import LiveJob
+from weir.spark.live.host_reports import PulseSender, Reporter
+from weir.spark.live.job_description import JobDescription
 from weir.spark.live.loop_warmup import make_warm
 from weir.spark.live.machine_check import check_this_machine
 from weir.spark.live.message_checks import Wanted
@@ -63,10 +63,10 @@ from weir.spark.worker import settle_worker
 
 IDLE = 0.02
 """Seconds that the loop waits for a signal before it looks at the clock."""
-_MEND = "everything is kept, so mend it and run again with --resume"
+_FIX = "everything is kept, so fix it and run again with --resume"
 
 
-def run_host(job: LiveJob, slot: int) -> None:
+def run_host(job: JobDescription, slot: int) -> None:
     """Run a host in this Spark task until the job is over."""
     settle_worker(job.manager, slot)
     if is_used_here():
@@ -78,22 +78,22 @@ def run_host(job: LiveJob, slot: int) -> None:
         check_this_machine(job)
     make_warm(job, slot)
     vertices = [spec.id for spec in job.topology.order]
-    keep_host(partial(_host, job, slot), partial(Voice, job), vertices)
+    keep_host(partial(_host, job, slot), partial(PulseSender, job), vertices)
 
 
-def _host(job: LiveJob, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:
+def _host(job: JobDescription, slot: int, notes: SharedNotes, deaths: Sequence[Death]) -> None:
     with closing(ObjectStore(job.store).impatient()) as store:
-        while not _Session(job, slot, store, notes, deaths).run():
+        while not _Session(job=job, slot=slot, store=store, notes=notes, deaths=deaths).run():
             pass
 
 
 class _Session:
-    """Runs one session of a host: from its first report until it begins anew, or the job is
+    """Runs one session of a host: from its first report until it starts over, or the job is
     over."""
 
     def __init__(
         self,
-        job: LiveJob,
+        job: JobDescription,
         slot: int,
         store: ObjectStore,
         notes: SharedNotes,
@@ -102,14 +102,14 @@ class _Session:
         self._job, self._slot = job, slot
         self._inbox: queue.SimpleQueue[HostSignal | BaseException] = queue.SimpleQueue()
         self._machine = Host(
-            f"{slot}-{uuid4().hex[:8]}",
-            job.topology,
-            job.strategies,
-            job.maker(lambda text: self._reporter.show(text)),
-            job.host_settings,
-            notes,
-            deaths,
-            time.monotonic,
+            session=f"{slot}-{uuid4().hex[:8]}",
+            topology=job.topology,
+            strategies=job.strategies,
+            make=job.maker(lambda text: self._reporter.show(text)),
+            settings=job.host_settings,
+            notes=notes,
+            deaths=deaths,
+            clock=time.monotonic,
         )
         notes.open_session(self._machine.session)
         self._threads = StoreThreads(store, self._inbox.put)
@@ -190,7 +190,7 @@ class _Session:
                         subscription.put(None)
                 case Pull():
                     self._sources.pull(command)
-                case BeginAnew(over):
+                case EndSession(over):
                     self._over = over
 
     def _subscribe(self, request: Wanted) -> Subscription:
@@ -209,7 +209,9 @@ class _Session:
 class _Sources:
     """Reads the partitions of sources, each in a thread of its own, one chunk ahead of the host."""
 
-    def __init__(self, job: LiveJob, store: Store, put: Callable[[HostSignal], None]) -> None:
+    def __init__(
+        self, job: JobDescription, store: Store, put: Callable[[HostSignal], None]
+    ) -> None:
         self._job, self._store, self._put = job, store, put
         self._asked: dict[tuple[str, int], queue.SimpleQueue[None]] = {}
         """For each vertex and incarnation, one item for every chunk that the host has asked for."""
@@ -225,9 +227,9 @@ class _Sources:
     def _run(self, pull: Pull) -> None:
         vertex, incarnation = pull.vertex, pull.incarnation
         asked = self._asked[vertex, incarnation]
-        last = ""
+        last: str | None = None
 
-        def waits(why: str) -> None:
+        def waits(why: str | None) -> None:
             nonlocal last
             if why != last:
                 last = why
@@ -244,7 +246,7 @@ class _Sources:
             self._put(SourceFailed(vertex, incarnation, f"{type(error).__name__}: {error}"))
             return
         except OSError as error:
-            why = f"'{error.filename}' cannot be read: {error.strerror}; {_MEND}"
+            why = f"'{error.filename}' cannot be read: {error.strerror}; {_FIX}"
             self._put(SourceFailed(vertex, incarnation, why if error.filename else str(error)))
             return
         except Exception as error:  # a reader's bug or a broken file: it must not look like silence

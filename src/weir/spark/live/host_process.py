@@ -40,7 +40,7 @@ from weir.job.poison import Death
 from weir.spark.live.step_notes import SharedNotes
 
 RunHost = Callable[[SharedNotes, Sequence[Death]], None]
-MakeVoice = Callable[[], Callable[[Pulse], None]]
+MakePulseSender = Callable[[], Callable[[Pulse], None]]
 """Makes, in the companion, what brings signs of life to the manager."""
 
 LOOK_EVERY = 0.02
@@ -56,11 +56,11 @@ _OVER = b"\0"
 """A child writes this to its pipe when it has done its work; else the text of an error."""
 
 
-def keep_host(run: RunHost, make_voice: MakeVoice, vertices: Sequence[str]) -> None:
+def keep_host(run: RunHost, make_sender: MakePulseSender, vertices: Sequence[str]) -> None:
     """Run a host, and another one whenever it dies, until the job is over."""
     notes = SharedNotes(vertices)
     deaths: tuple[Death, ...] = ()
-    companion = _Companion(make_voice, notes)
+    companion = _Companion(make_sender, notes)
     try:
         while (death := _Watched(run, companion, notes, deaths).wait()) is not None:
             companion.tell(_Word(death=death))
@@ -79,8 +79,8 @@ class _Word(msgspec.Struct, frozen=True):
 class _Companion:
     """The second child, by rule 3; the task's process starts it again when it dies."""
 
-    def __init__(self, make_voice: MakeVoice, notes: SharedNotes) -> None:
-        self._make_voice, self._notes = make_voice, notes
+    def __init__(self, make_sender: MakePulseSender, notes: SharedNotes) -> None:
+        self._make_sender, self._notes = make_sender, notes
         self._stopped = False
         """Whether the host is stopped, as the companion was told last."""
         self._start()
@@ -89,7 +89,7 @@ class _Companion:
         read_end, self._pipe = os.pipe()
         os.set_blocking(self._pipe, False)
         self._pid = _fork(
-            lambda: _accompany(read_end, self._make_voice(), self._notes, self._stopped), None
+            lambda: _accompany(read_end, self._make_sender(), self._notes, self._stopped), None
         )
         os.close(read_end)
 
@@ -110,9 +110,7 @@ class _Companion:
         _end(self._pid)
 
 
-def _accompany(
-    pipe: int, voice: Callable[[Pulse], None], notes: SharedNotes, stopped: bool
-) -> None:
+def _accompany(pipe: int, send: Callable[[Pulse], None], notes: SharedNotes, stopped: bool) -> None:
     """Be the companion of hosts, of which the first may be stopped, until nobody can write to the
     pipe."""
     words, pause = b"", 0.0  # the first sign is given at once: another companion may have died
@@ -133,9 +131,9 @@ def _accompany(
             beats, since = notes.beats, time.monotonic()
         is_stuck = step is None and time.monotonic() - since > STUCK_AFTER
         if death is not None:
-            voice(Pulse(death.session, death.step, death))
+            send(Pulse(death.session, death.step, death))
         elif session and not stopped and not is_stuck:
-            voice(Pulse(session, step if step is not None and step.seconds > LONG_STEP else None))
+            send(Pulse(session, step if step is not None and step.seconds > LONG_STEP else None))
 
 
 _read_word = msgspec.json.Decoder(_Word).decode

@@ -25,7 +25,7 @@ from weir.job.messages import Pulse, Report
 from weir.job.signals import HostSignal, OrdersArrived
 from weir.spark.live.flight import CALL_LIMIT, ChannelErrors, Client, OpenLine
 from weir.spark.live.host_process import LONG_STEP
-from weir.spark.live.job_description import LiveJob
+from weir.spark.live.job_description import JobDescription
 from weir.spark.live.message_checks import read_orders
 from weir.spark.live.step_notes import SharedNotes
 
@@ -41,7 +41,7 @@ class ToManager:
     After a call that failed the next one goes over a new connection. The line stays until there is
     another, and a call more was answered: the manager may only have been slow to answer."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: JobDescription) -> None:
         self._job = job
         self._client: Client | None = None
         self._line: tuple[Client, OpenLine] | None = None
@@ -89,10 +89,10 @@ def _hang_up(line: tuple[Client, OpenLine] | None) -> None:
         line[0].close()
 
 
-class Voice:
+class PulseSender:
     """Tells the manager what the companion of a host knows."""
 
-    def __init__(self, job: LiveJob) -> None:
+    def __init__(self, job: JobDescription) -> None:
         self._manager = ToManager(job)
 
     def __call__(self, pulse: Pulse) -> None:
@@ -102,13 +102,13 @@ class Voice:
             return  # the next sign goes over a new connection
 
 
-class Loneliness:
+class ManagerAbsence:
     """Adds up for how long the manager was out of reach, by rule 2.
 
-    >>> alone = Loneliness()
-    >>> [alone.failed(after=0.1) for _ in range(3)], alone.failed(after=60.0)
+    >>> absence = ManagerAbsence()
+    >>> [absence.failed(after=0.1) for _ in range(3)], absence.failed(after=60.0)
     ([False, False, False], False)
-    >>> [alone.failed(after=CALL_LIMIT) for _ in range(3)]
+    >>> [absence.failed(after=CALL_LIMIT) for _ in range(3)]
     [False, False, True]
     """
 
@@ -130,7 +130,7 @@ class Reporter:
 
     def __init__(
         self,
-        job: LiveJob,
+        job: JobDescription,
         put: Callable[[HostSignal | BaseException], None],
         notes: SharedNotes,
     ) -> None:
@@ -160,7 +160,7 @@ class Reporter:
         self._wake.set()
 
     def _run(self) -> None:
-        alone = Loneliness()
+        absence = ManagerAbsence()
         while not self._closed:
             self._wake.wait(4 * self._job.report_every)
             self._wake.clear()
@@ -171,11 +171,11 @@ class Reporter:
                 answer = self._report(self._last)
             except ChannelErrors as error:
                 time.sleep(self._job.report_every)
-                if alone.failed(time.monotonic() - began):
+                if absence.failed(time.monotonic() - began):
                     self._put(RunError(f"the job manager cannot be reached: {error}"))
                     return
                 continue
-            alone.answered()
+            absence.answered()
             self._notes.beat()
             try:
                 if answer:

@@ -29,7 +29,7 @@ from pyspark.sql.utils import is_remote
 
 from weir.errors import PlanError, RunError
 from weir.spark.live.host_driver import run_host
-from weir.spark.live.job_description import LiveJob
+from weir.spark.live.job_description import JobDescription
 from weir.spark.live.machine_check import check_machines, code_of, needs_of
 from weir.spark.session import JVM_GONE, jvm_is_gone
 
@@ -93,9 +93,8 @@ def tries_of(master: str, failures: int) -> int:
     return 1 if master == "local" or master.startswith("local[") else failures
 
 
-def check_spark(setting: Setting, hosts: int) -> str:
-    """Refuse a Spark that cannot run so many hosts; return a warning if it runs them badly, else an
-    empty text."""
+def check_spark(setting: Setting, hosts: int) -> str | None:
+    """Refuse a Spark that cannot run so many hosts; return a warning if it runs them badly."""
     master = setting("spark.master", "")
     if setting("spark.speculation", "false").lower() == "true":
         raise PlanError(
@@ -110,12 +109,12 @@ def check_spark(setting: Setting, hosts: int) -> str:
             f"has {slots // cores}; ask for fewer (--hosts), or for more cores (--master)"
         )
     if tries_of(master, int(setting("spark.task.maxFailures", "4"))) > 1:
-        return ""
+        return None
     is_local = master == "local" or master.startswith("local[")
     option = f"--master local[{slots},{FAILURES}]" if is_local else "spark.task.maxFailures"
     return (
         "this Spark tries no task again, so with one lost host it gives up on all of them, and all "
-        f"begin anew; with {option} it would start the lost one alone"
+        f"begin again; with {option} it would start the lost one alone"
     )
 
 
@@ -163,7 +162,9 @@ class Hosts:
     """Runs the Spark job whose tasks are the hosts; see rule 1. `prepare` makes the description of
     the job that hosts get, in a thread, since it may take long."""
 
-    def __init__(self, spark: SparkSession, prepare: Callable[[], LiveJob], count: int) -> None:
+    def __init__(
+        self, spark: SparkSession, prepare: Callable[[], JobDescription], count: int
+    ) -> None:
         self._spark, self._prepare, self._count = spark, prepare, count
         self._thread: threading.Thread | None = None
         self._stopping = False
@@ -221,16 +222,16 @@ class Hosts:
         self._aborted = 1 if lasted else self._aborted + 1
         if self._aborted > ABORTS:
             raise RunError(
-                f"Spark cannot run the hosts, tried {ABORTS} times; everything is kept, so mend "
+                f"Spark cannot run the hosts, tried {ABORTS} times; everything is kept, so fix "
                 f"it and run again with --resume: {self._error}"
             )
         self.start()
 
-    def why_absent(self) -> str:
-        """Say why no host has come, as far as Spark knows; empty before that is strange."""
+    def why_absent(self) -> str | None:
+        """Say why no host has come, as far as Spark knows; None before that is strange."""
         waited = time.monotonic() - self._began
         if waited < QUIET or self.gone:
-            return ""
+            return None
         if is_remote():
             return f"no host has come for {waited:.0f} s"
         running, failed, error = _tasks(self._spark, self._tag)

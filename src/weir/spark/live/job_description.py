@@ -36,8 +36,8 @@ REPORT_EVERY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class LiveJob:
-    """Describes a live job to its hosts."""
+class JobDescription:
+    """Describes a live job to its hosts: all that they need, and Spark carries."""
 
     plan: StagedPlan
     topology: Topology
@@ -82,7 +82,11 @@ class LiveJob:
         )
 
     def chunks(
-        self, pull: Pull, store: Store, stopped: Callable[[], bool], waits: Callable[[str], None]
+        self,
+        pull: Pull,
+        store: Store,
+        stopped: Callable[[], bool],
+        waits: Callable[[str | None], None],
     ) -> Iterator[Chunk]:
         """Read the chunks of a source vertex, from the offset that its first `Pull` names;
         `stopped` and `waits` are those of `driven_chunks`."""
@@ -90,15 +94,25 @@ class LiveJob:
         source = source_of(self.plan, spec)
         partition = self.partitions[source.name][spec.index]
         start = source_start(
-            partition, pull.vertex, first=first_record(pull.vertex, self.log_token),
-            offset=pull.offset, resume=pull.resume, log_end=pull.log_end,
-            incarnation=pull.incarnation, writer=uuid4().hex,
-        )  # fmt: skip
+            partition,
+            pull.vertex,
+            first=first_record(pull.vertex, self.log_token),
+            offset=pull.offset,
+            resume=pull.resume,
+            log_end=pull.log_end,
+            incarnation=pull.incarnation,
+            writer=uuid4().hex,
+        )
         machine = SourceMachine(
-            source, partition.name, start, self.cut or CHUNK_ROWS,
+            source,
+            partition.name,
+            start,
+            self.cut or CHUNK_ROWS,
             patience=self.host_settings.store_patience,
-        )  # fmt: skip
-        return driven_chunks(machine, partition, store, stopped, waits)
+        )
+        return driven_chunks(
+            machine=machine, partition=partition, store=store, stopped=stopped, waits=waits
+        )
 
 
 def _shown(output: Output, show: Callable[[bytes], None]) -> EmitRows:

@@ -32,24 +32,23 @@ from weir.ingress.ingress_log import begin_log
 from weir.job.job_identity import Decisions, JobRecord, encode_job, output_record, read_job
 from weir.job.ledger import Ledger
 from weir.job.record_reader import check_commits, job_ledger
+from weir.plan.live_refusals import refuse_unbounded, refuse_unsaved
 from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
 from weir.plan.program import DIRECT, Program
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import choose_strategies, default_strategy
-from weir.plan.unbounded_holds import refuse_unbounded
 from weir.plan.usercode.code_fingerprint import changes, program_code
-from weir.plan.usercode.unsaved_windows import refuse_unsaved
-from weir.reliable.keys import JOB, UNCHECKED
+from weir.reliable.object_names import JOB, UNCHECKED
 from weir.reliable.store import ObjectExists
 from weir.runtime.outputs import check_outputs, output_schema
 from weir.runtime.partitions import Partitions, start_of
-from weir.runtime.program_plan import plan_program
+from weir.runtime.program_plan import PlannedProgram, plan_program
 from weir.runtime.vertices import source_of
 from weir.spark.frames import all_partitions, frame_sources
 from weir.spark.live.live_check import refuse_endless
 from weir.spark.live.live_run import LiveRun, make_live
+from weir.spark.live.live_settings import LiveSettings
 from weir.spark.live.loop_search import LoopSearch
-from weir.spark.live.settings import LiveSettings
 from weir.spark.row_sample import remembering, repeating, rows_share_keys
 from weir.spark.session import check_pandas
 
@@ -98,12 +97,12 @@ def prepare_live(
     _warn_absent(opened)
     code = program_code(program)
     if resumed is None:
-        job, plan = _begun(program, parallelism or 1, opened, code)
-        recovering = _recovering(program, plan)
+        job, planned = _begun(program, parallelism or 1, opened, code)
+        recovering = _recovering(program, planned.stages)
         objects = _taken_store(location, job)
     else:
-        objects, job, plan = resumed
-        recovering = _recovering(program, plan)
+        objects, job, planned = resumed
+        recovering = _recovering(program, planned.stages)
     partitions = {
         name: _same_partitions(job.decisions.partitions[name], parts)
         for name, parts in opened.items()
@@ -112,19 +111,26 @@ def prepare_live(
     if ledger is not None:
         check_commits(objects, ledger)
     begun = ledger or Ledger(token=job.token)
-    notes = _changed_code(objects.location, job, begun, code, accept_code_changes)
+    notes = _changed_code(
+        location=objects.location, job=job, begun=begun, code=code, accept=accept_code_changes
+    )
     notes += _changed_strategies(begun, recovering)
     if checks:
         objects.put(UNCHECKED, b"")
-    live = make_live(program, directory, plan, partitions, objects, begun, cut, how)
+    live = make_live(
+        program, planned, partitions, objects, ledger=begun, directory=directory, cut=cut, how=how
+    )
     if ledger is None:
-        # No manager has begun yet. Later, first records may be collected: never make them anew.
+        # No manager has begun yet. Later, first records may be collected: never make them again.
         for vertex in _logged(live):
             begin_log(objects, vertex, job.token)
     return replace(
-        live, parallelism=job.decisions.parallelism, log_token=job.token, notes=notes,
+        live,
+        parallelism=job.decisions.parallelism,
+        log_token=job.token,
+        notes=notes,
         loops=None if begun.finished else LoopSearch(program),
-    )  # fmt: skip
+    )
 
 
 def _holds_job(location: str) -> bool:
@@ -157,19 +163,20 @@ def _is_finished(objects: ObjectStore, job: JobRecord) -> bool:
 
 def _begun(
     program: Program, parallelism: int, partitions: Partitions, code: dict[str, str]
-) -> tuple[JobRecord, StagedPlan]:
+) -> tuple[JobRecord, PlannedProgram]:
     """Decide what is to be decided for a new job; return its record and its plan."""
     answers: list[bool] = []
     pays = remembering(partial(rows_share_keys, partitions=partitions), answers)
-    plan = plan_program(program, parallelism, pays=pays).stages
+    planned = plan_program(program, parallelism, pays=pays)
     names = {name: tuple(p.name for p in parts) for name, parts in partitions.items()}
     outputs = tuple(
         output_record(output, output_schema(output), kept=output.path not in DIRECT)
         for output in program.outputs
     )
     decisions = Decisions(parallelism, names, tuple(answers))
-    job = JobRecord(plan_fingerprint(plan), decisions, outputs, secrets.token_hex(16), code)
-    return job, plan
+    fingerprint = plan_fingerprint(planned.stages)
+    job = JobRecord(fingerprint, decisions, outputs, token=secrets.token_hex(16), code=code)
+    return job, planned
 
 
 def _taken_store(location: str, job: JobRecord) -> ObjectStore:
@@ -191,7 +198,7 @@ def _taken_store(location: str, job: JobRecord) -> ObjectStore:
 
 def _resumed(
     location: str, program: Program, parallelism: int | None
-) -> tuple[ObjectStore, JobRecord, StagedPlan]:
+) -> tuple[ObjectStore, JobRecord, PlannedProgram]:
     """Check that the program is that of the store's job; return the store, the job's record and its
     plan."""
     objects = existing_store(location)
@@ -206,9 +213,9 @@ def _resumed(
             hint="go on with that one: it decides which vertices there are",
         )
     pays = repeating(decisions.two_phase)
-    plan = plan_program(program, decisions.parallelism, pays=pays).stages
-    _check_plan(objects.location, job.plan, plan_fingerprint(plan))
-    return objects, job, plan
+    planned = plan_program(program, decisions.parallelism, pays=pays)
+    _check_plan(objects.location, job.plan, plan_fingerprint(planned.stages))
+    return objects, job, planned
 
 
 def _check_plan(location: str, before: PlanFingerprint, now: PlanFingerprint) -> None:
@@ -216,13 +223,13 @@ def _check_plan(location: str, before: PlanFingerprint, now: PlanFingerprint) ->
         raise PlanError(
             f"whether this is the program of the job in '{location}' cannot be told: its plan is "
             f"in format {before.format}, and this version of Weir writes format {now.format}",
-            hint="use the version that began it, or begin anew with a store of its own",
+            hint="use the version that began it, or start over with another store",
         )
     difference = plan_difference(before, now)
     if difference:
         raise PlanError(
             f"the store '{location}' holds the job of another program: {difference}",
-            hint="put the program back as it was, or begin anew with a store of its own",
+            hint="put the program back as it was, or start over with another store",
         )
 
 
@@ -238,7 +245,7 @@ def _changed_code(
         raise PlanError(
             f"the user's code is not what the job in '{location}' ran with: {', '.join(changed)}",
             hint="rows before and after would come of different functions: put the code back, "
-            "begin anew with a store of its own, or go on with --accept-code-changes",
+            "start over with another store, or go on with --accept-code-changes",
         )
     return (f"goes on with other code: {', '.join(changed)}",) if changed else ()
 
@@ -289,8 +296,9 @@ def _warn_absent(partitions: Partitions) -> None:
                 verb = "is" if absent == part.name else "are"
                 warnings.warn(
                     f"STREAM {name} waits for {absent}, which {verb} not there yet",
-                    RuntimeWarning, stacklevel=3,
-                )  # fmt: skip
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
 
 
 def _refuse_frames(program: Program) -> None:

@@ -62,8 +62,12 @@ def check_answer(
         )
         report = run_files(
             replace(program, outputs=again),
-            directory=directory, cut=cut, parallelism=parallelism, check=True, progress=progress,
-        )  # fmt: skip
+            directory=directory,
+            cut=cut,
+            parallelism=parallelism,
+            check=True,
+            progress=progress,
+        )
         for output, local in zip(program.outputs, report.outputs, strict=True):
             if output.path not in DIRECT:
                 _compare(output, local, store, folder)

@@ -41,24 +41,25 @@ from weir.plan.stages import StagedPlan
 from weir.plan.strategy import default_strategy
 from weir.plan.usercode.functions import describe
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import PLAN, UNCHECKED
+from weir.reliable.object_names import PLAN, UNCHECKED
 from weir.reliable.strategies import Strategy
 from weir.runtime.instance_factory import EmitRows
 from weir.runtime.partitions import Partitions
+from weir.runtime.program_plan import PlannedProgram
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, SourceTotal, run_report
-from weir.runtime.topology import Topology, make_topology
+from weir.runtime.topology import Topology
 from weir.runtime.vertices import source_of, vertex_strategies
 from weir.shadow.app_shadow import app_shadow
 from weir.spark.live.addresses import Endpoint, address_settings, listening
 from weir.spark.live.flight import ChannelErrors, Client, Security
 from weir.spark.live.host_tasks import Hosts, Setting, check_spark
-from weir.spark.live.job_description import LiveJob, vertex_titles
+from weir.spark.live.job_description import JobDescription, vertex_titles
 from weir.spark.live.live_check import check_answer
+from weir.spark.live.live_settings import LiveSettings
 from weir.spark.live.loop_search import LoopSearch
 from weir.spark.live.manager_driver import ManagerDriver
-from weir.spark.live.settings import LiveSettings
 from weir.spark.live.shadow_gate import ShadowGate, log_heads
-from weir.spark.signals import signals_ask
+from weir.spark.process_signals import signals_ask
 from weir.wording import counted, printable
 
 OnStatus = Callable[[JobStatus], None]
@@ -131,9 +132,13 @@ class LiveRun:
         self._tell("checking")
         try:
             check_answer(
-                self.program, self.objects, self.directory, self.cut, self.parallelism,
+                program=self.program,
+                store=self.objects,
+                directory=self.directory,
+                cut=self.cut,
+                parallelism=self.parallelism,
                 progress=self._checking(watch),
-            )  # fmt: skip
+            )
         except Exception as error:
             self._tell("failed", str(error) or type(error).__name__)
             raise
@@ -171,45 +176,80 @@ class LiveRun:
         if warned := check_spark(_setting(spark), self.settings.hosts):
             warnings.warn(warned, RuntimeWarning, stacklevel=2)
         manager_settings = replace(
-            self.settings.manager, hosts=self.settings.hosts, step_limit=step_limit(self.program),
+            self.settings.manager,
+            hosts=self.settings.hosts,
+            step_limit=step_limit(self.program),
             trouble_limit=self.settings.host.store_patience,
-        )  # fmt: skip
+        )
         name = secrets.token_hex(8)
         gate = self._gate()
         ledger = take_over(self.objects, self.ledger, name)  # Spark has taken long to start
         machine = Manager(
-            self.topology, self.strategies, ledger, manager_settings, time.monotonic(),
-            name=name, titles=vertex_titles(
-                self.program, self.plan, self.topology, self.partitions
-            ),
-            holds=overlaps(self.plan), held=gate is not None,
-        )  # fmt: skip
+            topology=self.topology,
+            strategies=self.strategies,
+            ledger=ledger,
+            settings=manager_settings,
+            now=time.monotonic(),
+            name=name,
+            titles=vertex_titles(self.program, self.plan, self.topology, self.partitions),
+            holds=overlaps(self.plan),
+            held=gate is not None,
+        )
         history, told = self._figures()
         notes = (*self.notes, *told)
         machine.story += [StoryLine(time.monotonic(), "", note) for note in notes]
         security = Security(secrets.token_hex(32), self.settings.tls)
         addresses = address_settings(self.program, _setting(spark))
         with listening(
-            _setting(spark), addresses, tls=self.settings.tls is not None,
+            _setting(spark),
+            addresses,
+            tls=self.settings.tls is not None,
             connect=spark.client.host if is_remote() else "",
-        ) as (manager_at, host_at):  # fmt: skip
+        ) as (manager_at, host_at):
             store = self.objects.impatient()
-            driver = ManagerDriver(machine, store, manager_at, security, _show, history)
+            driver = ManagerDriver(
+                manager=machine,
+                store=store,
+                at=manager_at,
+                security=security,
+                show=_show,
+                history=history,
+            )
             _check_channel(driver, manager_at, security)
-            job = LiveJob(
-                self.plan, self.topology, self.strategies, self.partitions, self.objects.location,
-                driver.url, host_at, addresses, security, self.settings.host, dict(emits or {}),
-                _of_kind(self.program, "console:"), self.cut, self.log_token, self.program.needed,
-            )  # fmt: skip
+            job = JobDescription(
+                plan=self.plan,
+                topology=self.topology,
+                strategies=self.strategies,
+                partitions=self.partitions,
+                store=self.objects.location,
+                manager=driver.url,
+                host_at=host_at,
+                addresses=addresses,
+                security=security,
+                host_settings=self.settings.host,
+                emits=dict(emits or {}),
+                console=_of_kind(self.program, "console:"),
+                cut=self.cut,
+                log_token=self.log_token,
+                needed=self.program.needed,
+            )
             look = None if gate is None else lambda: gate.look(machine, time.monotonic())
-            return self._drive(spark, driver, job, watch, stop, look), machine
+            return self._drive(
+                spark=spark, driver=driver, job=job, watch=watch, stop=stop, look=look
+            ), machine
 
     def _gate(self) -> ShadowGate | None:
         """Return what holds the sinks of an app until it was compared with the serial loop."""
         shadow = app_shadow(self.program, self.settings.shadow)
         if shadow is None:
             return None
-        read = log_heads(self.plan, self.topology, self.partitions, self.objects, self.log_token)
+        read = log_heads(
+            plan=self.plan,
+            topology=self.topology,
+            partitions=self.partitions,
+            store=self.objects,
+            token=self.log_token,
+        )
         is_finite = all(has_end(part) for parts in self.partitions.values() for part in parts)
         return ShadowGate(shadow, read, is_finite)
 
@@ -227,20 +267,20 @@ class LiveRun:
         try:
             return HistoryKeeper(drawn, read_history(self.objects)), ()
         except SnapshotCorrupt as error:  # it is only for onlookers
-            return HistoryKeeper(drawn), (f"the figures over time begin anew: {error}",)
+            return HistoryKeeper(drawn), (f"the figures over time start over: {error}",)
 
     def _drive(
         self,
         spark: SparkSession,
         driver: ManagerDriver,
-        job: LiveJob,
+        job: JobDescription,
         watch: OnStatus | None,
         stop: Callable[[], bool] | None,
         look: Callable[[], None] | None,
     ) -> EndJob:
         search = self.loops
 
-        def prepared() -> LiveJob:
+        def prepared() -> JobDescription:
             return job if search is None else replace(job, loops=search.code(driver.see))
 
         hosts = Hosts(spark, prepared, self.settings.hosts)
@@ -272,12 +312,18 @@ class LiveRun:
         files = {n: o for n, o in enumerate(self.program.outputs) if o.path not in DIRECT}
         writers = {n: len(sink.inputs) for n, sink in enumerate(self.topology.sinks)}
         try:
-            digests = write_outputs(self.objects, ledger, files, writers, self.directory)
+            digests = write_outputs(
+                store=self.objects,
+                ledger=ledger,
+                outputs=files,
+                inputs=writers,
+                directory=self.directory,
+            )
         except SnapshotCorrupt:
             raise  # it says what is lost and what can be done
         except RunError as error:
             raise RunError(
-                f"{error}; all rows are committed in the store, so mend it and run again with "
+                f"{error}; all rows are committed in the store, so fix it and run again with "
                 "--resume, or read them with weir read"
             ) from error
         read = source_totals(self.plan, self.topology, placements)
@@ -286,24 +332,33 @@ class LiveRun:
 
 def make_live(
     program: Program,
-    directory: str | Path,
-    plan: StagedPlan,
+    planned: PlannedProgram,
     partitions: Partitions,
     objects: ObjectStore,
+    *,
     ledger: Ledger,
-    cut: int | None,
+    directory: str | Path = ".",
+    cut: int | None = None,
     how: LiveSettings | None = None,
 ) -> LiveRun:
-    """Make a live run of a plan over these partitions, with a store that is its own. What the
-    program SETs for hosts overrides `how`."""
-    given = how or LiveSettings()
-    host = host_settings(program, replace(given.host, check=given.host.check or given.check))
-    topology = make_topology(plan, plan.vertex_counts(lambda s: len(partitions[s.name])))
-    strategies = vertex_strategies(plan, topology, default_strategy(program))
+    """Make a live run of a planned program over these partitions, with a store that is its own.
+    What the program SETs for hosts overrides `how`."""
+    settings = how or LiveSettings()
+    check = settings.host.check or settings.check
+    host = host_settings(program, replace(settings.host, check=check))
+    topology = planned.topology(partitions)
     return LiveRun(
-        program, directory, plan, topology, strategies, partitions, objects, ledger, cut,
-        replace(given, host=host),
-    )  # fmt: skip
+        program=program,
+        directory=directory,
+        plan=planned.stages,
+        topology=topology,
+        strategies=vertex_strategies(planned.stages, topology, default_strategy(program)),
+        partitions=partitions,
+        objects=objects,
+        ledger=ledger,
+        cut=cut,
+        settings=replace(settings, host=host),
+    )
 
 
 def source_totals(
@@ -314,7 +369,9 @@ def source_totals(
         spec, found = topology.vertices[placement.vertex], placement.report
         if spec.kind == "source" and found is not None:
             name = source_of(plan, spec).name
-            yield SourceTotal(spec.id, name, found.events, found.late, found.bad)
+            yield SourceTotal(
+                vertex=spec.id, source=name, events=found.events, late=found.late, bad=found.bad
+            )
 
 
 def _show(text: bytes) -> None:

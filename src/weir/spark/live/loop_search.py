@@ -1,4 +1,4 @@
-"""The driver's search for the loops that a job needs, by a rehearsal (`rehearsal.py`)."""
+"""The driver's preparation of the loops that a job needs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 
 from weir.job.messages import DRIVER, Preparing
-from weir.local.rehearsal import rehearsed
-from weir.loops.code_cache import Code, packed
+from weir.loops.code_cache import Code
+from weir.loops.loop import packed
 from weir.plan.program import Program
+from weir.runtime.loop_needs import needed_loops
 from weir.spark.live.host_process import PULSE_EVERY
 from weir.spark.live.loop_warmup import SIGN_AFTER
 
 
 class LoopSearch:
-    """Finds the code of the loops that a program needs, in a thread: Spark starts meanwhile."""
+    """Loads or compiles the loops that a program needs, in a thread: Spark starts meanwhile."""
 
     def __init__(self, program: Program) -> None:
         self._code: Future[Code] = Future()
@@ -24,7 +25,7 @@ class LoopSearch:
 
     def _find(self, program: Program) -> None:
         try:
-            self._code.set_result(packed(rehearsed(program).needs))
+            self._code.set_result(packed(needed_loops(program, complete=True)))
         except BaseException as error:  # whoever asks for the code gets it
             self._code.set_exception(error)
 

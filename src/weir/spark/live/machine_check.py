@@ -44,7 +44,7 @@ from weir.job.job_identity import read_job
 from weir.plan.usercode.code_fingerprint import user_functions
 from weir.plan.usercode.functions import describe
 from weir.spark.live.host_process import said_by_child
-from weir.spark.live.job_description import LiveJob
+from weir.spark.live.job_description import JobDescription
 
 LIBRARIES = ("pyarrow", "numpy", "numba", "msgspec", "obstore")
 REACH_WITHIN = 5.0
@@ -67,7 +67,7 @@ class Needs(TypedDict):
     """The user's functions, pickled: to load them runs the files that they are from."""
 
 
-def needs_of(job: LiveJob, code: bytes = b"") -> Needs:
+def needs_of(job: JobDescription, code: bytes = b"") -> Needs:
     """Say what a machine must have to run a host of this job."""
     return Needs(
         python=needed_python(),
@@ -82,7 +82,7 @@ def needs_of(job: LiveJob, code: bytes = b"") -> Needs:
     )
 
 
-def code_of(job: LiveJob) -> bytes:
+def code_of(job: JobDescription) -> bytes:
     """Pickle all the user's functions that hosts of this job call."""
     functions = [*user_functions(job.plan), *job.emits.values()]
     data: bytes = cloudpickle.dumps(functions)  # type: ignore[no-untyped-call]  # PySpark's copy
@@ -97,7 +97,7 @@ def needed_libraries() -> dict[str, str]:
     return {name: version(name) for name in LIBRARIES}
 
 
-def _paths(job: LiveJob) -> Iterator[str]:
+def _paths(job: JobDescription) -> Iterator[str]:
     for parts in job.partitions.values():
         for path in map(needed_path, parts):
             if path is not None:
@@ -185,7 +185,7 @@ def _manager_trouble(url: str) -> Iterator[str]:
         )
 
 
-def check_this_machine(job: LiveJob) -> None:
+def check_this_machine(job: JobDescription) -> None:
     """Raise a RunError if this machine lacks what a host of the job needs."""
     if lacks := missing_here(needs_of(job)):
         raise RunError(f"{socket.gethostname()}: {'; '.join(lacks)}")

@@ -83,7 +83,7 @@ class ManagerDriver:
         """When the history was written last."""
         self._lines_told = 0
         """How many lines of the story were told so far."""
-        self._absence = ""
+        self._absence: str | None = None
         """Why no host has come, as far as is known."""
         self._refused = 0
         """How many messages of hosts could not be used so far."""
@@ -97,7 +97,7 @@ class ManagerDriver:
         check: Callable[[], None],
         watch: Callable[[JobStatus], None],
         stopping: Callable[[], bool],
-        why_absent: Callable[[], str],
+        why_absent: Callable[[], str | None],
     ) -> EndJob:
         """Run the machine until the job has ended. Now and then `watch` is called with the status,
         `check` restarts the hosts' Spark job if need be, `stopping` says whether to stop, and
@@ -112,7 +112,7 @@ class ManagerDriver:
                 if time.monotonic() - watched_at >= WATCH_EVERY:
                     watched_at = time.monotonic()
                     if self._machine.hosts or self._machine.preparing:
-                        self._absence = ""
+                        self._absence = None
                     elif watched_at - asked_at >= ASK_EVERY:
                         self._absence, asked_at = why_absent(), watched_at
                     watch(self.status())

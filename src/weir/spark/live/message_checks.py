@@ -36,7 +36,7 @@ from weir.job.messages import (
 )
 from weir.job.poison import Step
 from weir.reliable.codec import entry_of
-from weir.reliable.keys import is_known
+from weir.reliable.object_names import is_known
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
 from weir.runtime.topology import Topology, VertexSpec
@@ -188,10 +188,18 @@ def _check_vertex(spec: VertexSpec, report: VertexReport) -> None:
     _check_counts(
         what,
         (
-            *report.inputs, *report.outputs, report.incarnation, report.events, report.state_rows,
-            report.queued_bytes, report.late, report.bad, report.kept, *report.flushed.values(),
+            *report.inputs,
+            *report.outputs,
+            report.incarnation,
+            report.events,
+            report.state_rows,
+            report.queued_bytes,
+            report.late,
+            report.bad,
+            report.kept,
+            *report.flushed.values(),
         ),
-    )  # fmt: skip
+    )
     for cti, at in report.marks:
         if abs(cti) > _LARGEST + 1 or not math.isfinite(at):
             raise _bad(what, f"a mark ({cti}, {at})")

@@ -25,7 +25,7 @@ from weir.runtime.reports import OnProgress, Progress, RunReport
 from weir.spark.live.host_tasks import live_master, live_settings
 from weir.spark.live.job_setup import ResumeChoice, prepare_live
 from weir.spark.live.live_run import check_callbacks
-from weir.spark.live.settings import GRACE, LiveSettings, grace_seconds
+from weir.spark.live.live_settings import GRACE, LiveSettings, grace_seconds
 from weir.spark.live.tls import read_tls
 from weir.spark.session import is_submitted, session
 
@@ -98,9 +98,15 @@ def run_live(
         shadow=shadow,
     )
     live = prepare_live(
-        checked, str(store), directory=directory, parallelism=parallelism, cut=cut,
-        resume=resume, accept_code_changes=accept_code_changes, how=how,
-    )  # fmt: skip
+        checked,
+        str(store),
+        directory=directory,
+        parallelism=parallelism,
+        cut=cut,
+        resume=resume,
+        accept_code_changes=accept_code_changes,
+        how=how,
+    )
     if live.ledger.finished:
         return live.finish(watching(progress))
     master = None if is_submitted() else live_master(hosts)

@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from weir.errors import WeirError
 from weir.job.history import History
-from weir.job.status import STATUS, JobStatus, story_key
-from weir.job.story import StoryLine
+from weir.job.status import STATUS, JobStatus
+from weir.job.story import StoryLine, story_key
 from weir.reliable.codec import encode_record
-from weir.reliable.keys import HISTORY
+from weir.reliable.object_names import HISTORY
 from weir.reliable.store import Store
 
 

@@ -54,9 +54,15 @@ class SharedNotes:
         self._memory[_AT_BEGUN + 1] = 0
         _BEATS.pack_into(self._memory, _AT_SPANS, self._spans + 1)
         _SPAN.pack_into(
-            self._memory, _AT_SPAN,
-            span.input, span.first, span.end, span.claims, span.since, span.until,
-        )  # fmt: skip
+            self._memory,
+            _AT_SPAN,
+            span.input,
+            span.first,
+            span.end,
+            span.claims,
+            span.since,
+            span.until,
+        )
         if self._pieces == 1:
             self._write_text(_AT_SAMPLE, sample(rows))
         self._memory[_AT_BEGUN + 1] = 1
@@ -98,18 +104,29 @@ class SharedNotes:
         if not phase:
             return None
         step = Step(
-            self._vertices[vertex], _PHASES[phase - 1], pieces=pieces,
+            self._vertices[vertex],
+            _PHASES[phase - 1],
+            pieces=pieces,
             seconds=time.monotonic() - begun,
-        )  # fmt: skip
+        )
         spans = self._spans
         input, first, end, claims, since, until = _SPAN.unpack_from(self._memory, _AT_SPAN)
         row = self._text(_AT_SAMPLE) if pieces == 1 else ""
         if not seen or not self._memory[_AT_BEGUN + 1] or self._spans != spans:
             return step
         return Step(
-            step.vertex, step.phase, input, first, end, bool(claims), since, until, pieces, row,
-            step.seconds,
-        )  # fmt: skip
+            vertex=step.vertex,
+            phase=step.phase,
+            input=input,
+            first=first,
+            end=end,
+            claims=bool(claims),
+            since=since,
+            until=until,
+            pieces=pieces,
+            sample=row,
+            seconds=step.seconds,
+        )
 
     def _text(self, at: int) -> str:
         size = int.from_bytes(self._memory[at : at + 2], "little")

@@ -76,9 +76,13 @@ class Receivers:
         self.disconnect(*key)
         way = self._ways.setdefault(command.address, _Way(now, now))
         self._receivers[key] = _Receiver(
-            command, self._types_of(command.stream), self._security, self._give,
-            self._patience.get(key, SILENCE), way,
-        )  # fmt: skip
+            connect=command,
+            types=self._types_of(command.stream),
+            security=self._security,
+            give=self._give,
+            patience=self._patience.get(key, SILENCE),
+            way=way,
+        )
 
     def disconnect(self, vertex: str, input: int) -> None:
         """End the connection of an input, if it has one."""

@@ -51,8 +51,8 @@ def read_tls(certificate: str | Path, key: str | Path, authority: str | Path | N
     return Tls(*texts)
 
 
-def _refused(certificate: str | Path, key: str | Path, authority: str | Path) -> str:
-    """Say why one side would not accept the other's certificate; empty if both do. Two sides shake
+def _refused(certificate: str | Path, key: str | Path, authority: str | Path) -> str | None:
+    """Say why one side would not accept the other's certificate; None: both do. Two sides shake
     hands here, in memory: over a channel, the side that is refused is not told why."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     sides: list[ssl.SSLObject] = []
@@ -77,7 +77,7 @@ def _refused(certificate: str | Path, key: str | Path, authority: str | Path) ->
         return error.verify_message
     except ssl.SSLError as error:
         return str(error)
-    return ""
+    return None
 
 
 def _read(path: str | Path) -> bytes:

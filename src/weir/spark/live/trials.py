@@ -17,7 +17,7 @@ from weir.reliable.digest import Digest
 from weir.runtime.program_plan import plan_program
 from weir.runtime.topology import vertex_name
 from weir.spark.live.live_run import make_live
-from weir.spark.live.settings import LiveSettings
+from weir.spark.live.live_settings import LiveSettings
 
 
 def run_live_trials(spark: SparkSession, trials: Sequence[Trial], hosts: int) -> Iterator[Outcome]:
@@ -30,9 +30,11 @@ def run_live_trials(spark: SparkSession, trials: Sequence[Trial], hosts: int) ->
 def _outcome(
     spark: SparkSession, trial: Trial, objects: ObjectStore, settings: LiveSettings
 ) -> Outcome:
-    plan = plan_program(trial.program, trial.parallelism).stages
+    planned = plan_program(trial.program, trial.parallelism)
     partitions = {name: tuple(parts) for name, parts in trial.partitions.items()}
-    live = make_live(trial.program, ".", plan, partitions, objects, Ledger(), trial.cut, settings)
+    live = make_live(
+        trial.program, planned, partitions, objects, ledger=Ledger(), cut=trial.cut, how=settings
+    )
     ended, machine = live.drive(spark)
     if ended.error:
         return Outcome(error=ended.error)

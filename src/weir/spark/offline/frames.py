@@ -22,11 +22,11 @@ from weir.errors import PlanError
 from weir.files.columnar import ArrivingBatches
 from weir.files.writers import OutputForm
 from weir.plan.durations import Ticks, parse_duration
+from weir.plan.fluent.sources import declare_source
+from weir.plan.fluent.stream import Stream, as_stream
 from weir.plan.limits import MOST_VERTICES, check_numbers
 from weir.plan.operators import SourceOptions
 from weir.plan.program import Program
-from weir.plan.sources import declare_source
-from weir.plan.stream import Stream, as_stream
 from weir.runtime.partitions import Partitions
 from weir.runtime.programs import program_of
 from weir.spark.frames import all_partitions, frame_sources
@@ -73,7 +73,9 @@ def from_spark(
     )
     number = next(_numbers)
     name = f"DataFrame{number}" if name is None else name
-    source = declare_source(name, columns, f"dataframe:{number}", options, number)
+    source = declare_source(
+        name=name, columns=columns, path=f"dataframe:{number}", options=options, index=number
+    )
     return Stream(replace(source, has_origins=False, data=FrameHandle(frame)), name)
 
 

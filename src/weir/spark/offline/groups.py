@@ -1,5 +1,4 @@
-"""Runs the vertices of one task: one that reads an exchange or a source, and those that follow it
-directly.
+"""Runs the vertices of one task: one that reads an exchange or a source, and its followers.
 
 The topology says which streams they write and who reads those. A reader of the same group reads
 over a stream in memory. A reader in another task gets the rows through blocks. A sink without a
@@ -74,7 +73,9 @@ class GroupRun:
             total = f"{stream.digest.total:032x}"
             yield DigestReport(piece, stream.sink, total, stream.digest.count)
         for (sink, number), part in self._parts.items():
-            yield FileReport(piece, sink, number, self._group.task, part.close())
+            yield FileReport(
+                piece=piece, sink=sink, part=number, task=self._group.task, path=part.close()
+            )
         for name, carried in self.streams.items():
             if carried.checksum is not None:
                 yield ChecksumReport(piece, name, str(carried.checksum))

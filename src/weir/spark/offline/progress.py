@@ -70,15 +70,21 @@ class TaskProgress:
         assert self._folder is not None
         is_source = self._name.startswith("s")
         news = News(
-            self._group.piece, self._group.vertex, self._wave, is_source, events, self._reached,
-            self._read, ended,
-        )  # fmt: skip
+            piece=self._group.piece,
+            vertex=self._group.vertex,
+            wave=self._wave,
+            is_source=is_source,
+            events=events,
+            reached=self._reached,
+            read=self._read,
+            ended=ended,
+        )
         path = os.path.join(self._folder, f"{self._wave}-{self._name}")
         _put(path, msgspec.json.encode(news))
 
 
 def tell_failure(folder: str | None, wave: int, error: WeirError) -> None:
-    """Say that a task of a wave has met an error that would come again. What runs behind it has too
+    """Say that a task of a wave has met an error that would come again. What runs after it has too
     few rows, and may meet others: of several errors that of the first wave counts."""
     if folder is not None and os.path.isdir(folder):
         _put(f"{folder}/{_FAILED}{wave:05}.{uuid.uuid4().hex}", packed(error).encode())
@@ -99,14 +105,15 @@ def _put(path: str, content: bytes) -> None:
 
 
 class Watch:
-    """Hands on the news of a job's tasks, and raises the error of one that failed for good."""
+    """Hands on the news of a job's tasks, and raises the error of one that failed permanently."""
 
     def __init__(self, job: Job, folder: str, tell: OnProgress | None) -> None:
         self._job, self._folder, self._tell = job, folder, tell
         self._size = 0 if tell is None else input_size(job)
 
     def look(self) -> None:
-        """Read the news; raise the error of a task that failed for good, else tell the progress."""
+        """Read the news; raise the error of a task that failed permanently, else report
+        progress."""
         failures = sorted(n for n in os.listdir(self._folder) if n.startswith(_FAILED))
         if failures:
             with open(os.path.join(self._folder, failures[0]), encoding="ascii") as file:
@@ -149,7 +156,7 @@ class JobsProgress:
             stage = f"{name} ({over + 1} of {self._count})"
             stage += f", {progress.stage}" if progress.stage else ""
             read, size = over * progress.size + progress.read, self._count * progress.size
-            whole(Progress(self._events, reached, read, size, stage))
+            whole(Progress(events=self._events, reached=reached, read=read, size=size, stage=stage))
 
         return tell
 
@@ -188,7 +195,9 @@ def job_progress(job: Job, size: int, news: Sequence[News]) -> Progress:
     reading = all(n.is_source for n in now)
     stage = f"{'reading for' if reading else 'running'} wave {wave} of {len(job.waves)}"
     reached = min(running, default=OPEN)
-    return Progress(events, reached, int(parts * done), parts * steps, stage)
+    return Progress(
+        events=events, reached=reached, read=int(parts * done), size=parts * steps, stage=stage
+    )
 
 
 def _share(some: int, of_all: int) -> float:

@@ -1,34 +1,46 @@
 """Makes one Spark query of a job: waves of tasks with exchanges between them.
 
 It uses public DataFrame operations only, those that Spark Connect has too.
+
+The query runs in a thread of its own. So Ctrl-C, or the news that a task has failed permanently,
+finds the calling thread between two looks and never inside a call to Spark: such a call cannot be
+interrupted without losing the connection that it uses.
 """
 
 from __future__ import annotations
 
 import heapq
 import re
+import secrets
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
+from typing import TypeVar
 
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from weir.errors import RunError
-from weir.spark.actions import run_action
 from weir.spark.offline.blocks import COLLECTED, ROWS, BlockRow
 from weir.spark.offline.progress import Watch
 from weir.spark.offline.tasks import FrameTask, SourceTask, WaveTask, frame_path, partition_of
 from weir.spark.offline.waves import Job
 from weir.spark.session import ARROW_BATCHES, PLANNED_ONCE, first_lines
 
+LOOK_SECONDS = 0.5
+END_SECONDS = 10.0
+"""How long an action may take to end after it was cancelled."""
 TASK_BYTES = 128 << 20
 """A task of a source reads files of about this size, if it has several."""
 _OWN_ERROR = re.compile(r"weir\.errors\.\w+: (.+)")
 WORKER_DIED = "Python worker exited unexpectedly"
-"""What Spark says of it."""
+"""Spark's message when that happens."""
+
+T = TypeVar("T")
 
 
 def job_frame(
@@ -93,7 +105,7 @@ def _tasks(vertices: int, most: int | None) -> int:
 @contextmanager
 def job_settings(spark: SparkSession, job: Job) -> Iterator[None]:
     """Set Spark up for the job meanwhile: it hands batches of the right size to tasks, and does not
-    plan anew behind each wave, unless the job reads DataFrames, whose own plans may gain."""
+    plan again after each wave, unless the job reads DataFrames, whose own plans may gain."""
     settings = ARROW_BATCHES if any(job.frames) else ARROW_BATCHES | PLANNED_ONCE
     before = {key: spark.conf.get(key) for key in settings}  # Spark has a default for each
     for key, value in settings.items():
@@ -136,3 +148,34 @@ def collected(spark: SparkSession, query: Callable[[], DataFrame], watch: Watch)
 def is_output(row: BlockRow) -> bool:
     """Say whether a row carries rows of an output that were asked for in memory."""
     return row.partition == COLLECTED
+
+
+def run_action(spark: SparkSession, action: Callable[[], T], look: Callable[[], None]) -> T:
+    """Run the action and return its result. `look` is called now and then meanwhile, and at the
+    end; what it raises, or Ctrl-C, ends the action's jobs and is raised here."""
+    tag = f"weir-{secrets.token_hex(8)}"
+    over = threading.Event()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def act() -> None:
+        try:
+            spark.addTag(tag)
+            results.append(action())
+        except BaseException as error:
+            errors.append(error)  # raised below, where the caller is
+        finally:
+            over.set()
+
+    InheritableThread(act, session=spark, daemon=True).start()
+    try:
+        while not over.wait(LOOK_SECONDS):
+            look()
+    except BaseException:
+        spark.interruptTag(tag)
+        over.wait(END_SECONDS)
+        raise
+    if errors:
+        raise errors[0]
+    look()  # what a short action did, too
+    return results[0]

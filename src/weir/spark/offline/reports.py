@@ -62,7 +62,7 @@ class DifferenceReport(msgspec.Struct, tag="difference", frozen=True):
     """Says that a stream has another row than in the first run."""
 
     piece: int
-    found: RowDifference
+    difference: RowDifference
 
 
 class ErrorReport(msgspec.Struct, tag="error", frozen=True):
@@ -108,13 +108,15 @@ def checksums(reports: Iterable[TaskReport]) -> dict[str, str]:
 def differences(reports: Iterable[TaskReport]) -> list[RowDifference]:
     """Return, for each stream that differs, the first row that is another one than in the first
     run."""
-    return [r.found for r in reports if isinstance(r, DifferenceReport)]
+    return [r.difference for r in reports if isinstance(r, DifferenceReport)]
 
 
 def source_totals(piece: Piece, reports: Iterable[TaskReport]) -> list[SourceTotal]:
     """Return what was read of each source, in the topology's order; nothing where no task ran."""
     nothing = [
-        SourceTotal(spec.id, source_of(piece.plan, spec).name, 0, 0, 0)
+        SourceTotal(
+            vertex=spec.id, source=source_of(piece.plan, spec).name, events=0, late=0, bad=0
+        )
         for spec in piece.topology.sources
     ]
     return nothing + [r.total for r in reports if isinstance(r, SourceReport)]

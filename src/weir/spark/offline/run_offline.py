@@ -29,8 +29,8 @@ from weir.runtime.outputs import check_outputs, output_path, output_schema
 from weir.runtime.partitions import Partitions
 from weir.runtime.programs import Runnable, as_program
 from weir.runtime.reports import OnProgress, RunReport, SinkTotal, run_report
-from weir.runtime.row_differences import check_same
 from weir.runtime.topology import VertexSpec
+from weir.runtime.vertices import check_same
 from weir.spark.frames import all_partitions, with_frames
 from weir.spark.offline.frames import frames_of
 from weir.spark.offline.progress import JobsProgress, Watch
@@ -82,9 +82,14 @@ def run_offline(
     checked = as_program(program, params=params, directory=directory)
     with nullcontext(spark) if spark is not None else session() as running:
         return run_programs(
-            [checked], running, directory=directory, cut=cut, parallelism=parallelism,
-            check=check, progress=progress,
-        )[0]  # fmt: skip
+            [checked],
+            running,
+            directory=directory,
+            cut=cut,
+            parallelism=parallelism,
+            check=check,
+            progress=progress,
+        )[0]
 
 
 def run_programs(
@@ -97,10 +102,10 @@ def run_programs(
     tasks: int | None = None,
     check: bool = False,
     progress: OnProgress | None = None,
-    given: Sequence[Partitions] | None = None,
+    partitions: Sequence[Partitions] | None = None,
 ) -> list[RunReport]:
     """Run several programs in one job of at most `tasks` tasks a wave; all succeed, or none
-    does. The partitions that are `given` for each are read in place of the files it names."""
+    does. The `partitions` of each, if they are passed, are read in place of the files it names."""
     check_pandas()
     for program in programs:
         check_outputs(program, directory)
@@ -111,13 +116,21 @@ def run_programs(
         pieces, staged_outputs = [], []
         for at, program in enumerate(programs):
             outputs = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
-            if given is None:
+            if partitions is None:
                 opened = all_partitions(program, directory)
             else:
-                opened = with_frames(program, given[at])
+                opened = with_frames(program, partitions[at])
             targets = [m.target for m in outputs]
             pays = partial(rows_share_keys, partitions=opened)
-            pieces.append(make_piece(program, opened, targets, split, pays))
+            pieces.append(
+                make_piece(
+                    program=program,
+                    partitions=opened,
+                    targets=targets,
+                    parallelism=split,
+                    pays=pays,
+                )
+            )
             staged_outputs.append(outputs)
         frames = {
             path: frame
@@ -140,10 +153,15 @@ def run_programs(
         ) -> list[list[TaskReport]]:
             with _block_folder(spark) as blocks:
                 job = make_job(
-                    pieces, cut=cut, errors="end", progress=new_folder(), traces=traces,
-                    compare=compare, blocks=blocks,
-                )  # fmt: skip
-                query = partial(job_frame, spark, job, cores, tasks, frames)
+                    pieces,
+                    cut=cut,
+                    errors="end",
+                    progress=new_folder(),
+                    traces=traces,
+                    compare=compare,
+                    blocks=blocks,
+                )
+                query = partial(job_frame, spark, job, cores, tasks=tasks, frames=frames)
                 return _run_job(spark, job, query, progress)
 
         if check:

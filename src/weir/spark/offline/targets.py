@@ -23,7 +23,7 @@ from weir.events.order import in_order
 from weir.files.buckets import upload_file
 from weir.files.sorted_runs import SortedRuns, merge_runs
 from weir.files.writers import DEFAULT_MEMORY, OutputForm
-from weir.kernels.operators.merge import Merge, PortShape
+from weir.kernels.operators.time_merge import PortShape, TimeMerge
 from weir.plan.urls import is_object_url
 from weir.reliable.digest import Digest, digest
 from weir.reliable.stream import Entry, StreamWriter
@@ -102,7 +102,7 @@ def sorted_slices(blocks: Iterable[tuple[Batch, int]], form: OutputForm) -> Iter
 
     Memory is bounded by how much the blocks overlap in time.
     """
-    merge = Merge([PortShape(form.schema, 0, ordered=False)], [0])
+    merge = TimeMerge([PortShape(form.schema, 0, ordered=False)], [0])
     ended = (empty_batch(form.schema.types), OPEN)
     for rows, first_vs in chain(blocks, [ended]):
         merge.push(0, rows, first_vs)

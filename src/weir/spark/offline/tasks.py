@@ -171,7 +171,9 @@ class WaveTask:
             progress.end(events)
 
         path = target.write(sorted_slices(decoded(), target.form))
-        yield row_record(report_row(FileReport(group.piece, sink, 0, 0, path)))
+        yield row_record(
+            report_row(FileReport(piece=group.piece, sink=sink, part=0, task=0, path=path))
+        )
 
 
 def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:

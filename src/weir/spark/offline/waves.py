@@ -109,7 +109,13 @@ def make_piece(
     """Rewrite a program, cut it into stages, and lay it out in vertices."""
     planned = plan_program(program, parallelism, pays=pays)
     plan, topology = planned.stages, planned.topology(partitions)
-    return Piece(plan, topology, partitions, tuple(targets), _open_stages(plan))
+    return Piece(
+        plan=plan,
+        topology=topology,
+        partitions=partitions,
+        targets=tuple(targets),
+        open_stages=_open_stages(plan),
+    )
 
 
 def make_job(
@@ -139,9 +145,19 @@ def make_job(
         for read in (drafted.sources, drafted.frames)
     )
     return Job(
-        tuple(pieces), tuple(waves), sources, frames, partition_of,
-        cut, check, errors, progress, traces, compare, blocks,
-    )  # fmt: skip
+        pieces=tuple(pieces),
+        waves=tuple(waves),
+        sources=sources,
+        frames=frames,
+        partition_of=partition_of,
+        cut=cut,
+        check=check,
+        errors=errors,
+        progress=progress,
+        traces=traces,
+        compare=compare,
+        blocks=blocks,
+    )
 
 
 def group_of(piece: Piece, vertex: VertexId) -> list[VertexSpec]:
