@@ -10,7 +10,8 @@ Rules
    instances of earlier epochs still write.
 3. A part is deleted when the commit of its number names another part. While there is no such
    commit, an instance that the manager has given up may still make it, so the part stays.
-4. The manager's records are deleted when they are far before the one that the hint names.
+4. The manager's records are deleted when they are far before the one that the hint names, and no
+   difference that may still be read leads back to them.
 5. Records of a source's log are deleted when a durable record says that they are not needed, the
    smallest number first.
 6. Objects with a name that no job would give are left alone. So is a part whose commit is lost or
@@ -66,14 +67,14 @@ class Sweeper:
         named: frozenset[str],
         collected: Mapping[str, int],
         alive: Mapping[int, VertexReport | None],
-        hinted: int,
+        unneeded: int,
     ) -> list[ManagerCommand]:
         """Delete listed objects by rules 1, 4 and 5, and read the commits that decide on parts.
         `named` are the objects that records refer to, `collected` is what the last durable record
-        says, `hinted` is the record that the last durable hint names; for `alive` see `unnamed`."""
+        says, records below `unneeded` may go; for `alive` see `unnamed`."""
         garbage = (
             unnamed(keys, named, alive, ledger.epoch),
-            old_records(keys, hinted),
+            old_records(keys, unneeded),
             collected_logs(keys, collected),
         )
         commands: list[ManagerCommand] = [Delete(objects) for objects in garbage if objects]
@@ -123,7 +124,7 @@ def _is_past(key: str, report: VertexReport) -> bool:
     return key not in held and first_of(key) <= report.flushed.get(stream, -1)
 
 
-def old_records(listed: Iterable[str], hinted: int) -> tuple[str, ...]:
+def old_records(listed: Iterable[str], unneeded: int) -> tuple[str, ...]:
     """Find the manager's records to delete by rule 4, the oldest first."""
     return tuple(
         key
@@ -131,7 +132,7 @@ def old_records(listed: Iterable[str], hinted: int) -> tuple[str, ...]:
         if key.startswith("records/")
         and key != LATEST_RECORD
         and is_known(key)
-        and number_of(key) < hinted - KEPT_RECORDS
+        and number_of(key) < unneeded
     )
 
 

@@ -36,7 +36,6 @@ from weir.job.host_failures import HostFailures
 from weir.job.host_registry import HostRegistry, HostState
 from weir.job.ledger import (
     Ledger,
-    collect,
     forget,
     learn_checkpoints,
     learn_log,
@@ -44,6 +43,7 @@ from weir.job.ledger import (
     restarts,
     without,
 )
+from weir.job.low_water import LowWater
 from weir.job.messages import Orders, Preparing, Pulse, Report, VertexReport
 from weir.job.placement import Placement, Placements, first_gap, gap_before, log_is_ahead
 from weir.job.poison import Death
@@ -94,6 +94,8 @@ class Manager:
         `Delays`; `held` is that of rule 9."""
         self.topology, self.ledger, self.settings = topology, ledger, settings
         self._strategies = strategies
+        ledger.watch()
+        self._low_water = LowWater(topology, strategies, ledger)
         self._failures = HostFailures(ledger, titles or {}, settings.deaths)
         self._registry = HostRegistry(now)
         self.hosts: Mapping[str, HostState] = self._registry.hosts  # those that are there
@@ -103,7 +105,7 @@ class Manager:
             ledger,
             settings,
             now,
-            collect=lambda: collect(topology, strategies, ledger),
+            collect=self._low_water.collect,
             tell=lambda what, at: self._tell("", what, at, "manager"),
         )
         self._sweeper = Sweeper(settings.sweep_every, now)
@@ -307,7 +309,7 @@ class Manager:
             return
         if not (missing := self._placements.missing):
             return
-        restart_of = restarts(self.topology, self._strategies, self.ledger)
+        restart_of = self._low_water.restarts
         load = self._placements.load
         for placement in missing:
             vertex, restart = placement.vertex, restart_of.checkpoint[placement.vertex]
@@ -457,7 +459,7 @@ class Manager:
                 named=records.named,
                 collected=records.collected,
                 alive=self._placements.alive,
-                hinted=records.hinted,
+                unneeded=records.unneeded,
             )
 
     # --- the end -----------------------------------------------------------------------------
