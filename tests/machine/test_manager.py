@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from machine.jobs import checkpoint, commit, report, segment, stored, topology
+from machine.jobs import checkpoint, commit, report, says, segment, stored, topology
 from weir.job.commit_log import Commit
 from weir.job.garbage_sweep import EPOCH_BITS
 from weir.job.ledger import Ledger
@@ -105,8 +105,7 @@ class Job:
         return [p.session for p in self.machine.placements if p.vertex == vertex]
 
     def says(self, vertex: str, copy: int = 0, **what: object) -> VertexReport:
-        given: dict[str, object] = {"status": "running", **what}
-        return VertexReport(vertex, self.incarnation(vertex, copy), **given)  # type: ignore[arg-type]
+        return says(vertex, self.incarnation(vertex, copy), **what)  # type: ignore[arg-type]
 
 
 def running(**given: object) -> Job:
@@ -224,13 +223,13 @@ SETS_BACK: dict[str, Strategy] = {v: SetsBackWriters(1.0) for v in ONE}
 
 
 def test_who_is_set_back_sets_back_others_in_turn() -> None:
-    job = running(strategies=SETS_BACK)
-    job.report("h2")
-    alone = job.machine.placements[-1]
-    assert alone.vertex == "sink.0"
-    alone.session = "h2"
+    job = running(strategies=SETS_BACK, settings=replace(SETTINGS, hosts=3, patience=10.0))
+    for host in ("h2", "h3"):
+        job.report(host)
+    (alone,) = job.where("sink.0")
+    assert alone is not None and job.where("1.0") != [alone]
     before = {v: job.incarnation(v) for v in ONE}
-    job.machine.lose("h2", job.now, "killed")
+    job.machine.lose(alone, job.now, "killed")
     assert all(job.incarnation(v) > before[v] for v in ONE)
     told = [(line.vertex, line.what) for line in job.machine.story]
     assert ("1.0", "set back by the loss of sink.0") in told
@@ -779,7 +778,7 @@ def test_what_a_source_has_read_is_counted_also_when_it_tells_so_after_the_end(
     job.report("h1", job.says("0.0", status="done", events=140_000))
     job.machine.handle(Reported(late), seconds)
     (source,) = (p for p in job.machine.placements if p.vertex == "0.0")
-    assert source.report is not None and source.report.events == 140_000
+    assert source.report is not None and source.figures.events == 140_000
 
 
 def test_it_is_not_finished_while_one_sink_is_not() -> None:

@@ -77,8 +77,8 @@ class RecordWriter:
         self._differences = Differences(ledger)
         self.collected = dict(ledger.collected)
         """What the last durable record says is collected."""
-        self.risen: dict[str, int] = {}
-        """What of that is new since the manager took it from here."""
+        self._risen: dict[str, int] = {}
+        """What of that is new since the manager was told."""
         self.number = ledger.number
         """The number of the last durable record."""
         self._bases = [ledger.base if ledger.base >= 0 else ledger.number]
@@ -108,6 +108,11 @@ class RecordWriter:
         """The number below which records can be deleted; see rule 5."""
         bases = [base for base in self._bases if base <= self.hinted]
         return min(self.hinted - KEPT_RECORDS, bases[-2] if len(bases) > 1 else -1)
+
+    def taken_risen(self) -> dict[str, int]:
+        """Take what has become collected since this was asked last; see `collected`."""
+        risen, self._risen = self._risen, {}
+        return risen
 
     def write(self, now: float, *, hurry: bool) -> list[ManagerCommand]:
         """Begin a record if one is due (in a `hurry` sooner), or repeat the write that failed."""
@@ -142,7 +147,7 @@ class RecordWriter:
             self.established = True
             self._tell(f"manager of epoch {self._ledger.epoch}", now)
         self.collected |= written.record.collected
-        self.risen |= written.record.collected
+        self._risen |= written.record.collected
         self.number = number_of(key)
         if written.record.base == self.number:
             self._bases = [*self._bases[-7:], self.number]
