@@ -22,7 +22,7 @@ from weir.ingress.source_signals import IngressRecord
 from weir.job.commit_log import Commit, decode_commit, decode_part, encode_part
 from weir.job.history import History, Sample, read_history
 from weir.job.job_identity import Decisions, JobRecord, OutputRecord, encode_job, read_job
-from weir.job.ledger import Ledger, decode_ledger
+from weir.job.ledger import Ledger
 from weir.job.plan_drawing import draw_plan, read_plan
 from weir.job.record_reader import encode_hint, last_record, read_hint
 from weir.job.status import STATUS, read_status
@@ -49,6 +49,7 @@ from weir.reliable.store import Body, ObjectExists
 from weir.reliable.vertex import Snapshot
 from weir.runtime.program_plan import plan_program
 from weir.script.program import parse_program
+from whole_ledger import read_base
 
 
 class OneObject:
@@ -185,7 +186,7 @@ DECODERS: dict[str, Decoder] = {
         lambda b: decode_commit(_COMMIT, b).digest,
         lambda: [encode_record(_COMMIT, Commit(1, 2, ObjectRef(_PART), 3, (4, 5), "00ff", 3))],
     ),
-    "ledger": Decoder(_RECORD, lambda b: decode_ledger(_RECORD, b), lambda: [_LEDGER.encode()]),
+    "ledger": Decoder(_RECORD, lambda b: read_base(_RECORD, b), lambda: [_LEDGER.encode()]),
     "last record": Decoder(
         record_key(0), lambda b: _found(OneObject(b"", b)), lambda: [_FIRST.encode()]
     ),
