@@ -26,16 +26,32 @@ WIDTH = 100
 _STEP = "  "
 _COMMENT = re.compile(r"--[^\n\r]*|/\*.*?\*/", re.DOTALL)
 _FOLLOWING: dict[str, tuple[str, ...]] = {
-    "GROUP": ("BY",), "ORDER": ("BY",), "PARTITION": ("BY",), "UNION": ("ALL",), "WITH": ("TIES",),
-    "LEFT": ("SEMI", "ANTI", "OUTER"), "RIGHT": ("OUTER",), "FULL": ("OUTER",), "ANTI": ("SEMI",),
-}  # fmt: skip
+    "GROUP": ("BY",),
+    "ORDER": ("BY",),
+    "PARTITION": ("BY",),
+    "UNION": ("ALL",),
+    "WITH": ("TIES",),
+    "LEFT": ("SEMI", "ANTI", "OUTER"),
+    "RIGHT": ("OUTER",),
+    "FULL": ("OUTER",),
+    "ANTI": ("SEMI",),
+}
 _STATEMENTS = frozenset(("STREAM", "IMPORT", "DECLARE", "SET", "OUTPUT"))
 _OPERATORS = frozenset(("PROCESS", "REDUCE", "COMBINE", "APP"))
 _JOINS = frozenset(("INNER", "LEFT", "RIGHT", "FULL", "CROSS", "CLIP", "ASOF"))
 _CLAUSES = _JOINS | {
-    "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "WITH", "UNION", "ORDER", "LIMIT", "PARTITION",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "WITH",
+    "UNION",
+    "ORDER",
+    "LIMIT",
+    "PARTITION",
     "JOIN",
-}  # fmt: skip
+}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET}
 _VALUES = _CLOSING | {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}

@@ -228,15 +228,30 @@ def declared(**options: Any) -> Stream:
         (lambda t: t.group_by("k").agg(n=count()), "are points", ".window(tumbling('1h'))"),
         (lambda t: t.group_by("k").agg(n=count()).top(1, by="n"), "points", ".window(snapshot())"),
         (lambda t: t.window(hopping("1m", "5m")).agg(n=count()), "1m every 5m", "('5m', '1m')"),
-        (lambda t: t.join(t.where("k > 'a'").as_("U"), "T.k > U.k").select("T.k"),
-         "every pair of live rows", "AND …"),
-        (lambda t: t.join(stream("U", COLUMNS, "u", vs="At"), "T.k = U.k").select("T.k"),
-         "T and U are points", "kind='asof'"),
-        (lambda t: t.group_by("k").window(tumbling("1h")).agg(n=count()).as_("W")
-         .join(stream("U", COLUMNS, "u", vs="At"), "W.k = U.k").select("W.k"),
-         "a window over T meets only", ".lifetime('vs', lit(None))"),
+        (
+            lambda t: t.join(t.where("k > 'a'").as_("U"), "T.k > U.k").select("T.k"),
+            "every pair of live rows",
+            "AND …",
+        ),
+        (
+            lambda t: t.join(stream("U", COLUMNS, "u", vs="At"), "T.k = U.k").select("T.k"),
+            "T and U are points",
+            "kind='asof'",
+        ),
+        (
+            lambda t: (
+                t.group_by("k")
+                .window(tumbling("1h"))
+                .agg(n=count())
+                .as_("W")
+                .join(stream("U", COLUMNS, "u", vs="At"), "W.k = U.k")
+                .select("W.k")
+            ),
+            "a window over T meets only",
+            ".lifetime('vs', lit(None))",
+        ),
     ],
-)  # fmt: skip
+)
 def test_python_is_warned_too(
     doubtful: Callable[[Stream], object], message: str, instead: str
 ) -> None:
