@@ -1,6 +1,6 @@
 """Functions of other SQL dialects that Weir does not have, and what to use instead.
 
-Scripts accept those that it has under other names (`script/sql_functions.py`).
+Scripts accept those that it has under other names (`script/expression_translation.py`).
 """
 
 from __future__ import annotations
