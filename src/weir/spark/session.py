@@ -54,7 +54,7 @@ LEAST_FILES = 512
 JVM_GONE = "Spark's JVM is gone (was it killed, or short of memory?)"
 
 BLOCK_BYTES = 4 << 20
-"""Rows go through Spark in pieces of about so many bytes."""
+"""Rows go through Spark in batches of about so many bytes."""
 ARROW_BATCHES = {
     # With the defaults Spark hands a whole partition of blocks over as one batch.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BLOCK_BYTES),
