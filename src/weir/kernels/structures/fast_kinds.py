@@ -40,7 +40,6 @@ from weir.kernels.structures.rows import raw_values
 from weir.plan.states import Cell, StateMerge
 
 FastKind: TypeAlias = Literal["number", "sum", "window", "handle"]
-Flags: TypeAlias = npt.NDArray[np.uint8]
 
 _INTEGERS = (INT, BIGINT)
 _FIXED = (BOOLEAN, DOUBLE, TIMESTAMP, DATE, *_INTEGERS)
