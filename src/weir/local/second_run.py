@@ -46,7 +46,7 @@ _COMMAND = "import sys; from weir.local.second_run import main; main(*sys.argv[1
 
 @dataclass(frozen=True, slots=True)
 class _WrittenProgram:
-    """Is a program as a text. `plan` is what the other process must make of it."""
+    """A program as a text. `plan` is what the other process must make of it."""
 
     text: ProgramText
     outputs: tuple[tuple[str, str, StreamKind], ...]
