@@ -59,8 +59,8 @@ def from_spark(
     lifetime: Ticks | None = None,
     name: str | None = None,
 ) -> Stream:
-    """Make a stream of a DataFrame with a time column; `name` is its name in joins, which must be
-    its own (`DataFrame1`, `DataFrame2`, … by default).
+    """Make a stream of a DataFrame with a time column; `name` is its name in joins, which no
+    other input may have (`DataFrame1`, `DataFrame2`, … by default).
 
     `vs` is a column of timestamps or of ticks; `ve` one of ends (NULL: open), or `lifetime` a
     duration for all; with neither, events are points.
