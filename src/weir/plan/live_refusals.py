@@ -5,8 +5,8 @@ an end it may not: a row that others can continue is held for as long as they do
 output CTI, all later rows of the output, and the state. A live run refuses such a program unless it
 says `SET allow_unbounded = TRUE`.
 
-A live run makes checkpoints, so it also refuses state that none can hold: a window of merged
-functions. A replay in one piece, or a local or offline run, keeps such cells in memory only.
+A live run makes checkpoints, so it also refuses state that no checkpoint can hold: a window of
+merged functions. A replay in one piece, or a local or offline run, keeps such cells in memory only.
 """
 
 from __future__ import annotations

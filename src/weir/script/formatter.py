@@ -3,10 +3,10 @@
 Rules
 1. Words that the language reserves, and those that belong to them (GROUP BY, UNION ALL, …), are in
    upper case; all else stays as it was written.
-2. A statement that fits a line is one. Else each clause has its line, and what is still too long
-   is broken at its commas, at AND and OR, or inside of its parentheses.
-3. Comments stay before, after or between the tokens where they stood. Of blank lines between
-   statements one stays.
+2. A statement that fits on a line is put on one. Otherwise each clause has a line, and what is
+   still too long is broken at its commas, at AND and OR, or inside of its parentheses.
+3. Comments stay before, after or between the tokens where they stood. Several blank lines between
+   statements become one.
 4. The result has the same tokens, so it means the same; a formatted script does not change again.
 """
 

@@ -1,4 +1,4 @@
-"""The ways in which `check` runs a program, each with what is to be suspected if it differs.
+"""The ways in which `check` runs a program, each with the likely cause if its answer differs.
 
 Only the first way that differs is reported, so those that explain most come first: the same run
 again, then cuts and parallelism, restarts, rows that are written again, another process, kills and

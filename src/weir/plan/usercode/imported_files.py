@@ -6,8 +6,9 @@ Rules
    running them did (a table that was filled in another module, a setting of `decimal`) is done in
    the process that parsed the program, in Spark's workers and in hosts.
 2. The files import modules of the program's folder by their plain names. These travel as texts, and
-   are nobody else's: two programs in one process may each have a `helper.py`. They are loaded under
-   names of the program's own, so they do not show in `sys.modules` by their plain ones.
+   belong to this program alone: two programs in one process may each have a `helper.py`. They are
+   loaded under names of the program's own, so they do not show in `sys.modules` by their plain
+   ones.
 3. What is run is the text that was read when the program was parsed, here and elsewhere: never
    Python's cache, which may be older than a change within the same second.
 """
