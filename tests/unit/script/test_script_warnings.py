@@ -77,7 +77,7 @@ DOUBTS = [
     (
         f"Out = SELECT W.k FROM {HOURS} ^JOIN C ON W.k = C.k;",
         "events of C are points: a window over T meets only those whose time lies inside it",
-        "(SELECT * FROM C WITH LIFETIME(vs, NULL)) AS C for ever after; or ASOF JOIN",
+        "(SELECT * FROM C WITH LIFETIME(vs, NULL)) AS C from then on; or ASOF JOIN",
     ),
     (f"Out = SELECT C.k FROM C ^LEFT JOIN {HOURS} ON W.k = C.k;", "a window over T", "WITH POINT"),
     (f"Out = SELECT W.k FROM {HOURS} ^CROSS JOIN C;", "events of C are points", "WITH POINT"),
