@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from weir.errors import SnapshotCorrupt
 from weir.job.ledger import Ledger, forget, learn_checkpoints, learn_log, learn_segments, restarts
-from weir.job.ledger_difference import LEAST, MOST, SHARE, Differences, Record
+from weir.job.ledger_difference import LEAST, MOST, SHARE, Record, RecordMaker
 from weir.job.low_water import LowWater
 from weir.job.messages import Checkpoint
 from weir.reliable.log import Segment
@@ -127,7 +127,7 @@ def test_a_base_and_all_differences_after_it_are_the_ledger(made: list[object], 
     for step in made[:known]:
         change(ledger, step)
     ledger.watch()
-    marks, differences = LowWater(JOB, STRATEGIES, ledger), Differences(ledger)
+    marks, differences = LowWater(JOB, STRATEGIES, ledger), RecordMaker(ledger)
     read, named, collected = None, ledger.names, dict(ledger.collected)
     for number, step in enumerate(made[known:]):
         if step not in ("collect", "restart"):
@@ -152,7 +152,7 @@ def test_a_base_and_all_differences_after_it_are_the_ledger(made: list[object], 
 def test_differences_since_a_base_are_few_and_small() -> None:
     ledger = Ledger()
     ledger.watch()
-    differences, chance = Differences(ledger), random.Random(1)
+    differences, chance = RecordMaker(ledger), random.Random(1)
     records: dict[int, list[int]] = {}
     for number in range(2000):
         stream = sorted(JOB.streams)[number % len(JOB.streams)]
@@ -174,7 +174,7 @@ def test_a_difference_that_does_not_fit_is_damaged() -> None:
     def records(first: int) -> list[Record]:
         ledger = Ledger(number=first - 1)
         ledger.watch()
-        differences = Differences(ledger)
+        differences = RecordMaker(ledger)
         ledger.snapshots |= {f"{n}": n for n in range(200)}
         made = [differences.next_record()]
         for _ in range(2):

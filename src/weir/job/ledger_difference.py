@@ -39,7 +39,9 @@ SegmentSlide: TypeAlias = tuple[int, int, tuple[Segment, ...]]
 """How many go in front, how many of the others stay, and what comes after them; see rule 3."""
 
 
-class Difference(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="record", tag="change"):
+class LedgerDifference(
+    msgspec.Struct, frozen=True, omit_defaults=True, tag_field="record", tag="change"
+):
     """What has changed in a ledger since the record before; see `Ledger` for what is what."""
 
     number: int
@@ -108,7 +110,7 @@ class Record:
     """What is collected by this record and was not by the one before; see `Ledger.collected`."""
 
 
-class Differences:
+class RecordMaker:
     """Makes the records of a ledger that is watched, by the module's rules."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -143,7 +145,7 @@ class Differences:
         ledger, before = self._ledger, self._ledger.number
         ledger.number += 1
         left: list[str] = []
-        difference = Difference(
+        difference = LedgerDifference(
             number=ledger.number,
             before=before,
             base=ledger.base,
@@ -170,7 +172,7 @@ class Differences:
             collected=difference.collected,
         )
 
-    def _body(self, difference: Difference) -> bytes:
+    def _body(self, difference: LedgerDifference) -> bytes:
         ledger = self._ledger
         if not (self._base_is_due or ledger.finished):
             body = encode_packed(record_key(ledger.number), difference)
@@ -219,10 +221,12 @@ def _common(old: Sequence[_Object], new: Sequence[_Object]) -> tuple[int, int]:
     return dropped, kept
 
 
-_decoder: msgspec.json.Decoder[Ledger | Difference] = msgspec.json.Decoder(Ledger | Difference)
+_decoder: msgspec.json.Decoder[Ledger | LedgerDifference] = msgspec.json.Decoder(
+    Ledger | LedgerDifference
+)
 
 
-def decode_written(key: str, body: bytes) -> Ledger | Difference:
+def decode_written(key: str, body: bytes) -> Ledger | LedgerDifference:
     """Decode the record of this name; SnapshotCorrupt when the object is not that record."""
     record = decode_packed(key, body, _decoder)
     if record.number != number_of(key):

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from weir.errors import SnapshotCorrupt
 from weir.job.garbage_sweep import KEPT_RECORDS
 from weir.job.ledger import Ledger
-from weir.job.ledger_difference import Differences, Record, decode_written
+from weir.job.ledger_difference import Record, RecordMaker, decode_written
 from weir.job.record_reader import encode_hint
 from weir.job.settings import ManagerSettings
 from weir.job.signals import Delete, ManagerCommand, Put
@@ -74,7 +74,7 @@ class RecordWriter:
         """Whether the manager's first record is durable."""
         self.stops: str | None = None
         """Why the manager must stop without another record; None: it need not."""
-        self._differences = Differences(ledger)
+        self._differences = RecordMaker(ledger)
         self.collected = dict(ledger.collected)
         """What the last durable record says is collected."""
         self._risen: dict[str, int] = {}
