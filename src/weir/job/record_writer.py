@@ -26,7 +26,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from weir.errors import SnapshotCorrupt
-from weir.job.garbage_sweep import KEPT_RECORDS
 from weir.job.ledger import Ledger
 from weir.job.ledger_difference import Record, RecordMaker, decode_written
 from weir.job.record_reader import encode_hint
@@ -74,7 +73,7 @@ class RecordWriter:
         """Whether the manager's first record is durable."""
         self.stops: str | None = None
         """Why the manager must stop without another record; None: it need not."""
-        self._differences = RecordMaker(ledger)
+        self._differences = RecordMaker(ledger, settings.differences)
         self.collected = dict(ledger.collected)
         """What the last durable record says is collected."""
         self._risen: dict[str, int] = {}
@@ -107,7 +106,7 @@ class RecordWriter:
     def unneeded(self) -> int:
         """The number below which records can be deleted; see rule 5."""
         bases = [base for base in self._bases if base <= self.hinted]
-        return min(self.hinted - KEPT_RECORDS, bases[-2] if len(bases) > 1 else -1)
+        return min(self.hinted - self._settings.kept_records, bases[-2] if len(bases) > 1 else -1)
 
     def taken_risen(self) -> dict[str, int]:
         """Take what has become collected since this was asked last; see `collected`."""
