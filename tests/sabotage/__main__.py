@@ -32,7 +32,7 @@ NEEDED = tuple(
 )
 FILES = (
     "conftest.py", "buckets.py", "commands.py", "certificates.py", "handler_apps.py", "hostile.py",
-    "log_talk.py", "small_app.py", "small_shadow.py",
+    "log_talk.py", "small_app.py", "small_shadow.py", "whole_ledger.py",
 )  # fmt: skip
 QUICK = ("tests/machine",)
 THOROUGH = ("-n", "2", "tests/faults")

@@ -17,6 +17,7 @@ class Bug:
 
 _LOG, _CURSOR, _OBJECTS = "reliable/log.py", "reliable/cursor.py", "reliable/objects.py"
 _VERTEX, _LEDGER, _RUNNING = "reliable/vertex.py", "job/ledger.py", "job/hosted_instance.py"
+_LOW_WATER = "job/low_water.py"
 _MANAGER, _HOST, _REQUESTS = "job/manager.py", "job/host.py", "job/store_requests.py"
 _RECORDS, _COMMITS, _REGISTRY = (
     "job/record_writer.py",
@@ -101,9 +102,8 @@ BUGS = (
     # --- recovery and collection ---
     Bug("a checkpoint counts though its output is lost", "reliable/strategies.py",
         "if all(out <= end for out, end", "if all(out <= end + 1000000 for out, end"),
-    Bug("collection is off by one", _LEDGER,
-        "garbage += [s.key for s in segments if s.end <= needed]",
-        "garbage += [s.key for s in segments if s.end <= needed + 1]"),
+    Bug("collection is off by one", _LOW_WATER,
+        "if s.end > needed), len(segments))", "if s.end > needed + 1), len(segments))"),
     Bug("low-water marks follow the furthest reader", _LEDGER,
         "needed[stream] = min(needed.get(stream, UNREAD), start)", "needed[stream] = start"),
     Bug("an older checkpoint replaces a newer one", _LEDGER,
@@ -112,29 +112,31 @@ BUGS = (
         "return (later.incarnation, later.number) > (earlier.incarnation, earlier.number)",
         "return False"),
     Bug("garbage is deleted before the record is durable", _RECORDS,
-        "return [self._begin(self._collect())]",
-        "garbage = self._collect()\n"
-        "        return [self._begin(garbage), *([Delete(garbage)] if garbage else [])]"),
+        "        return [self._begin(self._maker.next_record(), garbage)]",
+        "        put = self._begin(self._maker.next_record(), garbage)\n"
+        "        return [put, *([Delete(garbage)] if garbage else [])]"),
     Bug("hosts forget rows before the record is durable", "job/placement.py",
-        "collect={s: collected.get(s, 0)", "collect={s: ledger.collected.get(s, 0)"),
+        "collect={s: collected.get(s, 0) for s in spec.outputs}",
+        "collect={s: ledger.collected.get(s, 0) for s in spec.outputs}"),
     Bug("the sweep does not spare the durable record", _RECORDS,
-        "return self._names | coming | self._ledger.names", "return self._ledger.names"),
+        "return self._ledger.names.union(self._maker.left, leaving)",
+        "return self._ledger.names"),
     Bug("what cannot be read is believed again", _MANAGER,
         "self._spoiled.update(report.corrupt)", "pass"),
     # --- fencing ---
     Bug("a record of another manager is taken for one's own", _RECORDS,
-        "if body == written.put.encode():", "if body is not None:"),
+        "if body == written.record.body:", "if body is not None:"),
     Bug("managers have no names", _MANAGER,
         "ledger.manager = name", "ledger.manager = ''"),
     Bug("what a lost host says counts", _MANAGER,
         "if self._over or report.session in self._registry.lost:", "if self._over:"),
-    Bug("what an old incarnation says counts", _MANAGER,
-        "if vertex_report is not None and vertex_report.incarnation == placement.incarnation:",
-        "if vertex_report is not None:"),
+    Bug("what an old incarnation says counts", "job/placement.py",
+        "if placement.incarnation == report.incarnation and placement.session == session:",
+        "if placement.session == session:"),
     Bug("a manager that slept gives up its hosts", _REGISTRY,
         "host.heard = min(host.heard + slept, now)", "pass"),
     Bug("the job ends with its first sink", _MANAGER,
-        "if sinks <= done and", "if sinks & done and"),
+        "if all(any(p.report", "if any(any(p.report"),
     Bug("orders that were overtaken are obeyed", _HOST,
         "if orders.epoch == self._epoch and orders.number <= self._number:",
         "if orders.epoch == self._epoch and orders.number < 0:"),
@@ -146,7 +148,7 @@ BUGS = (
     Bug("a hint comes after a later one", _RECORDS,
         "        if self._hinting is not None:\n            return []\n", ""),
     Bug("records are deleted that the hint does not lead past", "job/garbage_sweep.py",
-        "old_records(keys, hinted),", "old_records(keys, ledger.number),"),
+        "old_records(keys, unneeded),", "old_records(keys, ledger.number),"),
     Bug("a listing hides the last commit", "job/record_reader.py",
         "while (later := _whole_commit(store, sink, number)) is not None:",
         "while (later := _whole_commit(store, sink, -1)) is not None:"),
@@ -157,7 +159,7 @@ BUGS = (
     # --- logs of sources ---
     Bug("a record of a log that was made anew is believed", "ingress/ingress_log.py",
         "ObjectRef.of(self._last.key, body) != self._last:", "body == b'':"),
-    Bug("a log is collected one record too far", _LEDGER,
+    Bug("a log is collected one record too far", _LOW_WATER,
         "0 if usable is None else usable.log", "0 if usable is None else usable.log + 1"),
     Bug("a source that lost its log starts again for ever", _MANAGER,
         "if report.error and not log_is_ahead(placement, self.ledger):", "if False:"),

@@ -36,9 +36,8 @@ BUGS = (
         "            ledger = last_record(store)  # it may have come since\n        if False:",
         _MACHINE),
     Bug("a damaged record hides its successors", _RECORDS,
-        "ledger = _decoded(number, body) or ledger  # one that is damaged may have a successor",
-        "if _decoded(number, body) is None:\n            break\n"
-        "        ledger = _decoded(number, body)", _MACHINE),
+        "while store.get(record_key(number)) is not None:",
+        "while records.ledger(number) is not None:", _MACHINE),
     Bug("garbage in the next record's place is another manager", "job/record_writer.py",
         "if _is_record(key, body):", "if body:", _MACHINE),
     Bug("a lost commit is gone back from", _MANAGER,
