@@ -204,7 +204,7 @@ def _orders(data: bytes) -> str:
     host = Host("a", JOB, STRATEGIES, make, HostSettings())
     host.handle(OrdersArrived(found), 0.0)
     host.work(0.0)
-    host.report("grpc://h:1", 0, 1, "m")
+    host.report(9.0, "grpc://h:1", 0, 1, "m")
     return "accepted"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from weir.errors import SnapshotCorrupt
 from weir.job.ledger import Ledger, forget, learn_checkpoints, learn_log, learn_segments, restarts
-from weir.job.ledger_difference import LEAST, MOST, SHARE, Differences, Record
+from weir.job.ledger_difference import LEAST, SHARE, Record, RecordMaker
 from weir.job.low_water import LowWater
 from weir.job.messages import Checkpoint
 from weir.reliable.log import Segment
@@ -127,7 +127,7 @@ def test_a_base_and_all_differences_after_it_are_the_ledger(made: list[object], 
     for step in made[:known]:
         change(ledger, step)
     ledger.watch()
-    marks, differences = LowWater(JOB, STRATEGIES, ledger), Differences(ledger)
+    marks, differences = LowWater(JOB, STRATEGIES, ledger), RecordMaker(ledger, 64)
     read, named, collected = None, ledger.names, dict(ledger.collected)
     for number, step in enumerate(made[known:]):
         if step not in ("collect", "restart"):
@@ -152,7 +152,7 @@ def test_a_base_and_all_differences_after_it_are_the_ledger(made: list[object], 
 def test_differences_since_a_base_are_few_and_small() -> None:
     ledger = Ledger()
     ledger.watch()
-    differences, chance = Differences(ledger), random.Random(1)
+    differences, chance = RecordMaker(ledger, 64), random.Random(1)
     records: dict[int, list[int]] = {}
     for number in range(2000):
         stream = sorted(JOB.streams)[number % len(JOB.streams)]
@@ -164,8 +164,8 @@ def test_differences_since_a_base_are_few_and_small() -> None:
         ledger.segments[stream] = (*ledger.segments.get(stream, ()), *added)[-500:]
         record = differences.next_record()
         records.setdefault(record.base, []).append(len(record.body))
-    assert max(map(len, records.values())) == MOST + 1
-    assert min(map(len, records.values())) < MOST
+    assert max(map(len, records.values())) == 64 + 1
+    assert min(map(len, records.values())) < 64
     for base, *after in records.values():
         assert sum(after) <= max(SHARE * base, LEAST)
 
@@ -174,7 +174,7 @@ def test_a_difference_that_does_not_fit_is_damaged() -> None:
     def records(first: int) -> list[Record]:
         ledger = Ledger(number=first - 1)
         ledger.watch()
-        differences = Differences(ledger)
+        differences = RecordMaker(ledger, 64)
         ledger.snapshots |= {f"{n}": n for n in range(200)}
         made = [differences.next_record()]
         for _ in range(2):

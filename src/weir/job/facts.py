@@ -28,16 +28,17 @@ class Facts(Generic[_Key, _Value]):
 
     >>> facts = Facts[str, int]()
     >>> facts.say("a", 1); facts.say("b", 2); facts.say("a", 3)
-    >>> facts.since(0), facts.since(2), facts.number
-    ([('b', 2), ('a', 3)], [('a', 3)], 3)
-    >>> facts.acknowledge(2)
-    >>> facts.since(2), facts.since(1)
+    >>> facts.since(1), facts.since(3), facts.number
+    ([('b', 2), ('a', 3)], [('a', 3)], 4)
+    >>> facts.acknowledge(3)
+    >>> facts.since(3), facts.since(2)
     ([('a', 3)], None)
     """
 
     def __init__(self) -> None:
-        self.number = 0
-        """The number of the last fact."""
+        self.number = 1
+        """The number of the last fact. The first stands for what was so at the beginning: who has
+        been told everything has at least that."""
         self.acknowledged = 0
         """The number up to which all facts were acknowledged."""
         self._facts: dict[_Key, tuple[int, _Value]] = {}

@@ -43,8 +43,6 @@ from weir.reliable.object_names import (
 
 EPOCH_BITS = 24
 """Incarnations are epoch << EPOCH_BITS | counter."""
-KEPT_RECORDS = 100
-"""So many records before the one that the hint names are kept."""
 
 
 class Alive(Protocol):

@@ -5,7 +5,7 @@ Rules
    (`before`). The ledger at a record is that of its base with all differences since, in order.
 2. The first record of a manager is a base, and so is the first of a finished job. Another base
    follows when the differences since the last have more than `SHARE` of its size (and `LEAST`
-   bytes), or when there are `MOST`: a manager that resumes reads little more than a base, and few
+   bytes), or when there are `most`: a manager that resumes reads little more than a base, and few
    objects.
 3. Checkpoints of a vertex, and segments of a stream, go at the ends of their lists. A difference
    says how many go in front, how many stay, and which come after them.
@@ -29,7 +29,7 @@ from weir.reliable.log import Segment
 from weir.reliable.object_names import number_of, record_key
 from weir.reliable.objects import ObjectRef
 
-SHARE, LEAST, MOST = 0.5, 16 << 10, 64
+SHARE, LEAST = 0.5, 16 << 10
 """See rule 2."""
 
 _Value = TypeVar("_Value")
@@ -39,7 +39,9 @@ SegmentSlide: TypeAlias = tuple[int, int, tuple[Segment, ...]]
 """How many go in front, how many of the others stay, and what comes after them; see rule 3."""
 
 
-class Difference(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="record", tag="change"):
+class LedgerDifference(
+    msgspec.Struct, frozen=True, omit_defaults=True, tag_field="record", tag="change"
+):
     """What has changed in a ledger since the record before; see `Ledger` for what is what."""
 
     number: int
@@ -108,11 +110,12 @@ class Record:
     """What is collected by this record and was not by the one before; see `Ledger.collected`."""
 
 
-class Differences:
+class RecordMaker:
     """Makes the records of a ledger that is watched, by the module's rules."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, most: int) -> None:
+        """See rule 2 for `most`."""
+        self._ledger, self._most = ledger, most
         self._changed = {name: watched(getattr(ledger, name)).watch() for name in MAPPINGS}
         """What has changed since the last record, by mapping."""
         self._checkpoints, self._segments = dict(ledger.checkpoints), dict(ledger.segments)
@@ -143,7 +146,7 @@ class Differences:
         ledger, before = self._ledger, self._ledger.number
         ledger.number += 1
         left: list[str] = []
-        difference = Difference(
+        difference = LedgerDifference(
             number=ledger.number,
             before=before,
             base=ledger.base,
@@ -170,12 +173,12 @@ class Differences:
             collected=difference.collected,
         )
 
-    def _body(self, difference: Difference) -> bytes:
+    def _body(self, difference: LedgerDifference) -> bytes:
         ledger = self._ledger
         if not (self._base_is_due or ledger.finished):
             body = encode_packed(record_key(ledger.number), difference)
             self._since, self._count = self._since + len(body), self._count + 1
-            if self._count <= MOST and self._since <= max(self._base_size * SHARE, LEAST):
+            if self._count <= self._most and self._since <= max(self._base_size * SHARE, LEAST):
                 return body
         ledger.base = ledger.number
         body = ledger.encode()
@@ -219,10 +222,12 @@ def _common(old: Sequence[_Object], new: Sequence[_Object]) -> tuple[int, int]:
     return dropped, kept
 
 
-_decoder: msgspec.json.Decoder[Ledger | Difference] = msgspec.json.Decoder(Ledger | Difference)
+_decoder: msgspec.json.Decoder[Ledger | LedgerDifference] = msgspec.json.Decoder(
+    Ledger | LedgerDifference
+)
 
 
-def decode_written(key: str, body: bytes) -> Ledger | Difference:
+def decode_written(key: str, body: bytes) -> Ledger | LedgerDifference:
     """Decode the record of this name; SnapshotCorrupt when the object is not that record."""
     record = decode_packed(key, body, _decoder)
     if record.number != number_of(key):

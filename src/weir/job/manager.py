@@ -274,7 +274,7 @@ class Manager:
             if placement is None or latest.figures is None:
                 continue
             if placement.report is None or latest.figures.events >= placement.figures.events:
-                placement.report, placement.figures = latest, latest.figures
+                placement.learn(latest)
 
     def lose(self, session: str, now: float, why: str) -> None:
         """Count a host as lost, and place its instances again."""

@@ -94,7 +94,8 @@ class Placement:
 
     def learn(self, report: VertexReport) -> None:
         """Take in what its instance reports; figures stay where there are no new ones."""
-        self.report, self.figures = report, report.figures or self.figures
+        self.report = replace(report, checkpoints=(), segments={}, flushed={}, figures=None)
+        self.figures = report.figures or self.figures
         known = {c.number for c in report.checkpoints}
         kept = (c for c in self.checkpoints if c.number not in known)
         self.checkpoints = (*kept, *report.checkpoints)[-KEPT_CHECKPOINTS:]

@@ -24,7 +24,7 @@ from weir.job.commit_log import LOST, Commit, decode_commit
 from weir.job.garbage_sweep import collected_logs, orphaned_parts, unnamed
 from weir.job.job_identity import JobRecord
 from weir.job.ledger import Ledger
-from weir.job.ledger_difference import Difference, decode_written
+from weir.job.ledger_difference import LedgerDifference, decode_written
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.object_names import (
     EPHEMERAL,
@@ -99,13 +99,13 @@ class _Records:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._read: dict[int, Ledger | Difference | None] = {}
+        self._read: dict[int, Ledger | LedgerDifference | None] = {}
         """The records that were read; None: missing or damaged."""
         self.lost: dict[int, str] = {}
         """The records that differences lead back to and that are missing or damaged, and what names
         each."""
 
-    def _record(self, number: int) -> Ledger | Difference | None:
+    def _record(self, number: int) -> Ledger | LedgerDifference | None:
         if number not in self._read:
             body = self._store.get(record_key(number))
             self._read[number] = None if body is None else _decoded(number, body)
@@ -113,9 +113,9 @@ class _Records:
 
     def ledger(self, number: int) -> Ledger | None:
         """Read the ledger of a record; None if that does not count (rule 3)."""
-        differences: list[Difference] = []
+        differences: list[LedgerDifference] = []
         record = self._record(number)
-        while isinstance(record, Difference):
+        while isinstance(record, LedgerDifference):
             differences.append(record)
             record = self._record(record.before)
         if record is None:
@@ -132,13 +132,13 @@ class _Records:
         """Read the ledger of the record after that of `ledger`, or after some that do not count;
         what does not count changes nothing."""
         record = self._record(number)
-        if isinstance(record, Difference) and record.before == _number(ledger) and ledger:
+        if isinstance(record, LedgerDifference) and record.before == _number(ledger) and ledger:
             record.apply_to(ledger)
             return ledger
         return self.ledger(number) or ledger
 
 
-def _decoded(number: int, body: bytes) -> Ledger | Difference | None:
+def _decoded(number: int, body: bytes) -> Ledger | LedgerDifference | None:
     """Decode a record; None when it is damaged."""
     try:
         return decode_written(record_key(number), body)

@@ -26,9 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from weir.errors import SnapshotCorrupt
-from weir.job.garbage_sweep import KEPT_RECORDS
 from weir.job.ledger import Ledger
-from weir.job.ledger_difference import Differences, Record, decode_written
+from weir.job.ledger_difference import Record, RecordMaker, decode_written
 from weir.job.record_reader import encode_hint
 from weir.job.settings import ManagerSettings
 from weir.job.signals import Delete, ManagerCommand, Put
@@ -74,7 +73,7 @@ class RecordWriter:
         """Whether the manager's first record is durable."""
         self.stops: str | None = None
         """Why the manager must stop without another record; None: it need not."""
-        self._differences = Differences(ledger)
+        self._maker = RecordMaker(ledger, settings.differences)
         self.collected = dict(ledger.collected)
         """What the last durable record says is collected."""
         self._risen: dict[str, int] = {}
@@ -101,13 +100,13 @@ class RecordWriter:
     def named(self) -> frozenset[str]:
         """The objects that the last durable record refers to, or that the next one will."""
         leaving = self._writing.record.left if self._writing is not None else ()
-        return self._ledger.names.union(self._differences.left, leaving)
+        return self._ledger.names.union(self._maker.left, leaving)
 
     @property
     def unneeded(self) -> int:
         """The number below which records can be deleted; see rule 5."""
         bases = [base for base in self._bases if base <= self.hinted]
-        return min(self.hinted - KEPT_RECORDS, bases[-2] if len(bases) > 1 else -1)
+        return min(self.hinted - self._settings.kept_records, bases[-2] if len(bases) > 1 else -1)
 
     def taken_risen(self) -> dict[str, int]:
         """Take what has become collected since this was asked last; see `collected`."""
@@ -128,7 +127,7 @@ class RecordWriter:
         self.changed = False
         self._written_at = now
         garbage = self._collect()
-        return [self._begin(self._differences.next_record(), garbage)]
+        return [self._begin(self._maker.next_record(), garbage)]
 
     def _begin(self, record: Record, garbage: tuple[str, ...]) -> Put:
         put = Put(record.key, lambda: record.body, new=True)
@@ -180,7 +179,7 @@ class RecordWriter:
             self.stops = TAKEN_OVER
             return []
         self._tell(f"{key} is in the way and is no record", now)
-        return [self._begin(self._differences.instead_of(written.record), written.garbage)]
+        return [self._begin(self._maker.instead_of(written.record), written.garbage)]
 
     def failed(self, key: str, why: str, now: float, ending: str | None, *, lasts: bool) -> bool:
         """Take in that an object could not be written or read; say whether it is the record. That
