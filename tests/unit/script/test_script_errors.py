@@ -42,7 +42,7 @@ QUERIES = [
     ("SELECT v FROM A JOIN B ^USING (k)", "found `USING`", ""),
     (
         "SELECT v FROM A INNER JOIN B ON A.k = B.k AND ^vs > 1",
-        "no `vs` of the result yet in ON",
+        "`vs` of the result cannot stand in ON",
         "write `A.vs` or `B.vs`",
     ),
     ("SELECT v FROM A CROSS JOIN B ^ON A.k = B.k", "CROSS JOIN takes no ON", "INNER JOIN"),
