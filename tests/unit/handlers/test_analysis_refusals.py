@@ -452,7 +452,13 @@ KEYED = "keyed = app.state('keyed', default=0, key='BIGINT')"
 UNDECLARED: list[tuple[str, str]] = [
     ("xs = []\nys = xs\nys.append(1)\napp.emit('x', v=xs)", "v LIST(BIGINT)"),
     ("xs = []\nys = [xs]\nxs.append(1)\napp.emit('x', v=ys)", "v LIST(LIST(BIGINT))"),
-    ("acc = []\ndef add(x):\n    acc.append(x)\nadd(e.a)\napp.emit('x', v=acc)", "v LIST(BIGINT)"),
+    ("xs = []\nys = xs\nxs.append(1)\nys.append(2)\napp.emit('x', v=xs)", "v LIST(BIGINT)"),
+    ("xs = []\nxs.append(1)\nys = xs\nys.append(2)\napp.emit('x', v=xs)", "v LIST(BIGINT)"),
+    ("xs = []\nxs.append(1)\nys = [xs]\nys[0].append(2)\napp.emit('x', v=xs)", "v LIST(BIGINT)"),
+    (
+        "acc = []\ndef add(x, to):\n    to.append(x)\nadd(e.a, acc)\napp.emit('x', v=acc)",
+        "v LIST(BIGINT)",
+    ),
     ("z = zip(e.xs, e.xs)\napp.emit('x', v=list(map(list, z)))", "v LIST(LIST(BIGINT))"),
 ]
 

@@ -219,7 +219,7 @@ def _call(run: Execution, frame: Frame, node: ast.Call, why: str) -> Symbol:
     named = [(k.arg, run.value(frame, k.value)) for k in node.keywords]
     if isinstance(callee, Known):
         dtype = result_type(callee.thing) if callable(callee.thing) else None
-    before = held(frame, node.func.value) if isinstance(node.func, ast.Attribute) else None
+    before = held(run, frame, node.func.value) if isinstance(node.func, ast.Attribute) else None
     if passes:
         for symbol in (*(a for a in args if as_tree(a) is None), *(value for _, value in named)):
             escape(run, frame, symbol, node)
@@ -453,8 +453,12 @@ def forget_changeable(run: Execution) -> None:
             if _can_change(run, symbol) and not _is_own(run, symbol):
                 dtype = run.type_of(symbol)
                 frame.variables[name] = run.opaque(ast.Pass(), "it may be changed in place", dtype)
-            elif isinstance(symbol, Opaque) and symbol.keys is not None and symbol in run.handed_on:
-                frame.variables[name] = replace(symbol, keys=None)
+            elif (
+                isinstance(symbol, Opaque)
+                and symbol.elements is not None
+                and symbol in run.handed_on
+            ):
+                frame.variables[name] = replace(symbol, type=None, elements=None)
 
 
 def _can_change(run: Execution, symbol: Symbol) -> bool:
@@ -632,7 +636,7 @@ def bind_opaque(
             escape(run, frame, run.value(frame, of), of)
             forget_changeable(run)
         case ast.Subscript(value=of, slice=index):
-            before = held(frame, of)
+            before = held(run, frame, of)
             _parts(run, frame, [of, index])
             forget_changeable(run)
             fill_by_key(run, frame, of, before, run.values[index])
