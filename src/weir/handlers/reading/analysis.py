@@ -26,7 +26,6 @@ from weir.handlers.reach.held_values import StateUses
 from weir.handlers.reach.state_uses import state_uses
 from weir.handlers.reading import calls, expressions, opaque_code, statements
 from weir.handlers.reading.arguments import CallArguments, bound_arguments, default_values
-from weir.handlers.reading.bindings import bound_names
 from weir.handlers.reading.certain_parts import certain_parts
 from weir.handlers.reading.checks import with_checks
 from weir.handlers.reading.execution import Execution, HandleLost
@@ -150,13 +149,7 @@ def _run(run: Execution, function: FunctionType) -> None:
     source = run.reach.source(function)
     node = source.node
     assert isinstance(node, ast.FunctionDef)
-    frame = Frame(
-        function.__name__,
-        source.file,
-        bound_names(node),
-        resolver(function),
-        function.__globals__,
-    )
+    frame = Frame.of(node, function.__name__, source.file, resolver(function), function.__globals__)
     values = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
     event = CallArguments((TheEvent(run.event),))
     variables = bound_arguments(node, event, values, function.__name__, frame, node)

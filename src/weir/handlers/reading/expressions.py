@@ -120,8 +120,10 @@ def under(run: Execution, frame: Frame, condition: Tree, make: Callable[[], Symb
 def _name(run: Execution, frame: Frame, name: str, node: ast.expr) -> Symbol:
     home = frame.binds(name)
     if home is not None:
-        if name in home.volatile:
+        if home.is_volatile(name):
             raise NotListed(f"`{name}` may be set by a function inside of this one", node)
+        if run.deferring and home is not frame and home.is_set_after(name, node):
+            raise NotListed(f"`{name}` may be set before this runs", node)
         symbol = home.variables.get(name)
         if symbol is None:
             raise NotListed(f"`{name}` may have no value", node)
