@@ -68,11 +68,13 @@ class KeptObjects:
         """Raise RunError if something has changed that is not the handlers' own."""
         for (name, holder), fingerprint in self._fingerprints().items():
             if self._before.setdefault((name, holder), fingerprint) != fingerprint:
-                raise RunError(
+                error = RunError(
                     f"a handler has changed {name}, which lives outside of it: what comes after "
                     "would depend on partitions and restarts. What a handler remembers lies in "
                     "states: app.state(…)"
                 )
+                error.is_guard = True
+                raise error
 
     def _fingerprints(self) -> dict[tuple[str, int], bytes]:
         return {
