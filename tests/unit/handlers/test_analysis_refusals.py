@@ -57,6 +57,20 @@ class Basket:
     def items(self): return []
 basket = Basket()
 def first(words: set[str]): return next(iter(words))
+def either(words): return next(iter(words))
+def tags(*words): return {w.lower() for w in words}
+def all_tags(words) -> frozenset[str]: return frozenset(tags(*words)) | NAMES
+@functools.cache
+def kept_tags(word):
+    kept = tags(word)
+    kept.add("q")
+    return kept
+class Text:
+    def words(self, text): return set(text.split())
+text = Text()
+def ordered(words):
+    words = sorted(words)
+    return [w for w in words]
 app.emits("told", "score DOUBLE")
 """
 BEFORE = f"""{HERE}
@@ -85,6 +99,16 @@ WRONG: list[tuple[str, str, str]] = [
     ("app.emit('x', id=id(e.s))", "`id()` differs between processes", "hashlib"),
     ("app.emit('x', id=hash(e.s))", "`hash()` differs between processes", "hashlib"),
     ("app.emit('x', id=e.s.__hash__())", "`e.s.__hash__` differs between processes", "hashlib"),
+    ("sums.add(getattr(time, 'time')(), 1)", "`time.time` reads the clock", "e.vs"),
+    ("app.emit('x', y=time.strftime('%Y'))", "`time.strftime()` reads the clock", "e.vs"),
+    ("app.emit('x', n=getattr(e.s, '__hash__')())", "differs between processes", "hashlib"),
+    ("app.emit('x', n=random.Random().random())", "`random.Random()` draws at random", "hash"),
+    ("app.emit('x', n=random.Random(None).random())", "`random.Random()` draws at", "hash"),
+    ("sums.add(dt.fromtimestamp(e.a, tz=None).hour, 1)", "takes the time zone of the", "say one"),
+    ("app.emit('x', h=dt(2024, 1, 1).astimezone().hour)", "takes the time zone of the machine",
+     "astimezone(datetime.UTC)"),
+    ("app.emit('x', ok=os.path.exists(e.s))", "`os.path.exists()` reads what may change", "before"),
+    ("app.emit('x', n=__import__('random').random())", "runs code that analysis cannot see", ""),
     ("while True:\n    x = time.time()", "`time.time()` reads the clock", "e.vs"),
     # the order of sets
     ("for w in {'a', 'b'}:\n    sums.add(w, 1)", "`{'a', 'b'}` is a set: its order", "sorted(…)"),
@@ -104,6 +128,16 @@ WRONG: list[tuple[str, str, str]] = [
     ("app.emit('x', v=functools.reduce(max, NAMES))", "`NAMES` is a set", "sorted(…)"),
     ("app.emit('x', v=first(NAMES))", "`words` is a set", "sorted(…)"),
     ("for k in {e.s: 1}.keys() & {'a': 1}.keys():\n    sums.add(k, 1)", "is a set", "sorted(…)"),
+    ("app.emit('x', v='{}'.format(NAMES))", "`NAMES` is a set", "sorted(…)"),
+    ("for w in tags(e.s):\n    sums.add(w, 1)", "`tags(e.s)` is a set", "sorted(…)"),
+    ("app.emit('x', v=list(all_tags(e.ys)))", "`all_tags(e.ys)` is a set", "sorted(…)"),
+    ("app.emit('x', v=list(kept_tags(e.s)))", "`kept_tags(e.s)` is a set", "sorted(…)"),
+    ("app.emit('x', v=list(text.words(e.s)))", "`text.words(e.s)` is a set", "sorted(…)"),
+    ("ws = tags(e.s) - {'a'}\napp.emit('x', v=max(ws, key=len))", "`ws` is a set", "sorted(…)"),
+    ("app.emit('x', v=either(NAMES))", "`words` is a set", "sorted(…)"),
+    ("app.emit('x', v=either(words=tags(e.s)))", "`words` is a set", "sorted(…)"),
+    ("def mine(): return {e.s, 'q'}\napp.emit('x', v=list(mine()))", "`mine()` is a set", "sorted"),
+    ("f = lambda: {e.s, 'q'}\napp.emit('x', v=list(f()))", "`f()` is a set", "sorted(…)"),
     # changes of what lives elsewhere
     ("global COUNT\nCOUNT = 1", "`global COUNT` changes what lives outside", "app.state(…)"),
     ("CACHE[e.a] = 1", "`CACHE` is changed, and lives outside", "app.state(…)"),
@@ -284,6 +318,17 @@ longest = max(names, rest, key=len)
 a, b = names, {e.a}
 if e.s in a and rest <= names and any(b) and 'a' in names & NAMES:
     app.emit('x', v=words, n=n + len(longest) + len(frozenset(b)))
+"""
+    before = f"{HERE}\napp.emits('x', 'v STRING, n BIGINT')"
+    assert verdict_of(body, before=before) == Verdict("same")
+
+
+def test_functions_may_take_and_return_sets() -> None:
+    body = """
+words = tags(e.s, 'Q')
+n = len(words) + sum(len(w) for w in sorted(words)) + len(ordered(words))
+if 'q' in kept_tags(e.s) and all_tags(e.ys) >= NAMES:
+    app.emit('x', v=min(tags(e.s, e.t)), n=n)
 """
     before = f"{HERE}\napp.emits('x', 'v STRING, n BIGINT')"
     assert verdict_of(body, before=before) == Verdict("same")
