@@ -146,7 +146,7 @@ def bind_state(state: State, methods: Mapping[str, Callable[..., Any]] | None) -
 
 
 def _key(key: object) -> tuple[object, ...]:
-    return tuple(map(without_params, key if type(key) is tuple else (key,)))
+    return tuple(map(without_params, key if isinstance(key, tuple) else (key,)))
 
 
 MERGES: dict[str, MergeTraits] = {traits.method: traits for traits in MERGE_TRAITS.values()}

@@ -32,6 +32,7 @@ from weir.handlers.reading.execution import Execution, HandleLost
 from weir.handlers.reading.frames import Exits, Frame, Path
 from weir.handlers.reading.symbols import ANY_VALUE, TheEvent, known
 from weir.handlers.trees.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.trees.values import Opaque
 
 
 class _Steps:
@@ -165,16 +166,25 @@ def _run(run: Execution, function: FunctionType) -> None:
 
 def check_keys(app: App, analysed: Iterable[Analysed]) -> None:
     """Raise PlanError if a state is used with keys of different lengths."""
-    first: dict[str, tuple[int, str, int]] = {}
+    first: dict[str, GetAccess | MergeAccess] = {}
     for one in analysed:
         for access in one.accesses:
             if isinstance(access, EmitAccess):
                 continue
-            here = (len(access.key), access.handler, access.line)
-            there = first.setdefault(access.state, here)
-            if there[0] != here[0]:
-                raise PlanError(
-                    f"the key of the state `{access.state}` has {there[0]} parts in `{there[1]}` "
-                    f"(line {there[2]}) and {here[0]} in `{here[1]}` (line {here[2]})",
-                    hint="a state has one kind of key; use two states",
+            other = first.setdefault(access.state, access)
+            counts = len(other.key), len(access.key)
+            if counts[0] == counts[1]:
+                continue
+            hint = "a state has one kind of key; use two states"
+            if any(len(key) == 1 and isinstance(key[0], Opaque) for key in (other.key, access.key)):
+                types = ", ".join("…" for _ in range(max(counts)))
+                hint += (
+                    f", or say that what Python computes is a tuple: "
+                    f"app.state({access.state!r}, …, key=({types}))"
                 )
+            raise PlanError(
+                f"the key of the state `{access.state}` has {counts[0]} parts in "
+                f"`{other.handler}` (line {other.line}) and {counts[1]} in `{access.handler}` "
+                f"(line {access.line})",
+                hint=hint,
+            )
