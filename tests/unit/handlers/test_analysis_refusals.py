@@ -16,7 +16,7 @@ from handler_apps import PRELUDE, app_of, case_of, handler_of, verdict_of
 from replay_oracle.differences import Verdict, right_answer
 from replay_oracle.loop import AppFailed
 from weir.errors import PlanError, PlanWarning, ScriptError
-from weir.handlers.planning.app_compiler import flow_of
+from weir.handlers.planning.app_compiler import compile_app, flow_of
 from weir.handlers.reading.analysis import analyse_app
 from weir.handlers.trees.accesses import Analysed
 from weir.handlers.trees.printed_trees import printed_access
@@ -24,7 +24,7 @@ from weir.handlers.trees.printed_trees import printed_access
 HERE = """
 import time, random, uuid, datetime, os, secrets, logging, heapq, threading, functools, decimal
 from datetime import datetime as dt
-CACHE, LOG, NAMES = {}, [], {"a", "b"}
+CACHE, LOG, NAMES, GROUPS = {}, [], {"a", "b"}, {"a": {"x", "y"}}
 def jitter(): return random.random()
 def pushed(xs, x):
     xs.append(x)
@@ -138,6 +138,12 @@ WRONG: list[tuple[str, str, str]] = [
     ("app.emit('x', v=either(words=tags(e.s)))", "`words` is a set", "sorted(…)"),
     ("def mine(): return {e.s, 'q'}\napp.emit('x', v=list(mine()))", "`mine()` is a set", "sorted"),
     ("f = lambda: {e.s, 'q'}\napp.emit('x', v=list(f()))", "`f()` is a set", "sorted(…)"),
+    ("a, b = set(e.ys), 1\napp.emit('x', v=','.join(a))", "`a` is a set", "sorted(…)"),
+    ("d = {}\nfor y in e.ys:\n    d.setdefault(len(y), set()).add(y)\nfor y in d[1]:\n"
+     "    sums.add(y, 1)", "`d[1]` is a set", "sorted(…)"),
+    ("d = collections.defaultdict(set)\nd[1].add(e.s)\nfor n, ys in sorted(d.items()):\n"
+     "    app.emit('x', v=','.join(ys))", "`ys` is a set", "sorted(…)"),
+    ("app.emit('x', v=list(GROUPS.get(e.s, ())))", "`GROUPS.get(e.s, ())` is a set", "sorted(…)"),
     # changes of what lives elsewhere
     ("global COUNT\nCOUNT = 1", "`global COUNT` changes what lives outside", "app.state(…)"),
     ("CACHE[e.a] = 1", "`CACHE` is changed, and lives outside", "app.state(…)"),
@@ -327,6 +333,9 @@ def test_functions_may_take_and_return_sets() -> None:
     body = """
 words = tags(e.s, 'Q')
 n = len(words) + sum(len(w) for w in sorted(words)) + len(ordered(words))
+lists = {1: sorted(words), 2: e.ys}
+for k, ys in lists.items():
+    n += len([y for y in ys if y in GROUPS.get(y, ())]) + len(GROUPS['a'])
 if 'q' in kept_tags(e.s) and all_tags(e.ys) >= NAMES:
     app.emit('x', v=min(tags(e.s, e.t)), n=n)
 """
@@ -426,6 +435,56 @@ def test_an_event_is_not_a_key() -> None:
     failed = verdict_of("keyed.add(e, 1)", before=KEYED)
     assert failed.kind == "failed"
     assert "a key of keyed must be BIGINT, not m(vs=0" in failed.text
+
+
+NAMED_KEY = """
+Key = collections.namedtuple("Key", "k n")
+ALL = Key("all", 0)
+named = app.state("named", default=0, key=("STRING", "BIGINT"))
+seen_by = app.state("seen_by", default=0{})
+app.emits("x", "n BIGINT, m BIGINT")
+"""
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_a_named_tuple_is_a_key(serial: bool) -> None:
+    more = "named.add(ALL, 1)\n" if serial else ""  # which is another key
+    body = f"""
+named.add(Key(e.s, e.a), 1)
+{more}app.emit('x', n=named.get((e.s, e.a)), m=seen_by.get(Key(e.s, e.a)))
+"""
+    before = NAMED_KEY.format(", key=('STRING', 'BIGINT')")
+    assert verdict_of(body, before=before, serial=serial) == Verdict("same")
+
+
+def test_a_tuple_that_python_computes_is_a_key_if_that_is_said() -> None:
+    app = handler_of(
+        "seen_by.add(Key(e.s, e.a), seen_by.get((e.s, 1)))", before=NAMED_KEY.format("")
+    )
+    with pytest.raises(PlanError, match=r"app.state\('seen_by', …, key=\(…, …\)\)"):
+        analyse_app(app)
+
+
+IN_DEFAULTS = """
+def over(x, *, most=limit):
+    while x > 100:
+        x -= 1
+    return x >= most
+def under(x, most=limit, names=(word,)):
+    return not over(x, most=most)
+app.emits("x", "a BOOLEAN, b BOOLEAN")
+"""
+
+
+def test_a_parameter_is_a_default_argument() -> None:
+    before = IN_DEFAULTS.replace(", names=(word,)", "")
+    body = "app.emit('x', a=over(e.a), b=under(e.b))"
+    assert verdict_of(body, before=before) == Verdict("same")
+
+
+def test_a_parameter_that_no_run_can_set_is_refused_before_it() -> None:
+    with pytest.raises(PlanError, match="the parameter `word` lies in a tuple that handlers use"):
+        compile_app(handler_of("app.emit('x', a=over(e.a), b=under(e.b))", before=IN_DEFAULTS))
 
 
 def test_keys_of_different_lengths() -> None:

@@ -5,13 +5,15 @@ event. A set has no order that a second run would repeat, so it is used where or
 `in`, `len`, comparisons, operators and methods of sets, `sorted`, `min` and `max` without a key.
 
 A set is seen where it is made, by the names that it is assigned to, as a global, as an argument
-that is annotated as one, and where the user's functions return one or are called with one. What
-containers hold is not followed.
+that is annotated as one, where the user's functions return one or are called with one, and in dicts
+and lists that have names of their own. What objects and containers of containers hold is not
+followed.
 """
 
 from __future__ import annotations
 
 import ast
+import collections
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +47,9 @@ _SHOWING_METHODS = frozenset(("__iter__", "__str__", "__repr__", "__format__", "
 _TAKING_METHODS = frozenset(("join", "extend", "extendleft", "fromkeys", "format"))
 """Methods of others that go through their argument."""
 _VIEWS = frozenset(("keys", "items"))
+_KINDS = (set, frozenset)
+_DEEPEST = 10
+"""How many steps a set is followed."""
 _SETS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
 
 
@@ -93,6 +98,7 @@ class _Check:
         defined = (n for n in ast.walk(source.node) if n is not source.node)
         self._inner = {n.name: n for n in defined if isinstance(n, ast.FunctionDef)}
         """The functions inside of the function."""
+        self._put = _put_in(source.node)
 
     def check(self) -> None:
         for node in ast.walk(self._source.node):
@@ -230,7 +236,7 @@ class _Check:
             )
 
     def _is_set(self, value: ast.expr, depth: int = 0) -> bool:
-        if depth > 10:
+        if depth > _DEEPEST:
             return False
         match value:
             case ast.Set() | ast.SetComp():
@@ -239,6 +245,10 @@ class _Check:
                 return True
             case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in _SETS:
                 return self._is_set(inner, depth + 1)
+            case ast.Call(func=ast.Attribute(value=inner, attr="get" | "pop" | "setdefault")):
+                return self._holds_sets(inner, depth + 1)
+            case ast.Subscript(value=inner, slice=index) if not isinstance(index, ast.Slice):
+                return self._holds_sets(inner, depth + 1)
             case ast.Call(func=callee) if self._gives_set(callee, depth):
                 return True
             case ast.BinOp(left=a, right=b, op=ast.BitOr() | ast.BitAnd() | ast.BitXor()):
@@ -260,6 +270,25 @@ class _Check:
             case ast.Name() | ast.Attribute():
                 return issubclass(type(self._thing(value)), set | frozenset)
         return False
+
+    def _holds_sets(self, value: ast.expr, depth: int) -> bool:
+        """Tell whether a dict or a list has sets in it."""
+        match value:
+            case ast.Dict(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
+                return any(self._is_set(part, depth) for part in parts)
+            case ast.DictComp(value=part) | ast.ListComp(elt=part):
+                return self._is_set(part, depth)
+            case ast.Call(func=made, args=[ast.Name(id="set" | "frozenset"), *_]):
+                return self._thing(made) is collections.defaultdict
+            case ast.Name(id=name) if name in self._assigned:
+                values = [v for v in self._assigned[name].values if v is not None]
+                put = self._put.get(name, ())
+                return any(self._is_set(part, depth) for part in put) or (
+                    depth <= _DEEPEST and any(self._holds_sets(v, depth + 1) for v in values)
+                )
+        thing = self._thing(value)
+        held = thing.values() if type(thing) is dict else thing
+        return type(thing) in (dict, list, tuple) and any(isinstance(v, _KINDS) for v in held)
 
 
 def _is_view(value: ast.expr) -> bool:
@@ -327,23 +356,65 @@ def _assignments(node: ast.AST) -> dict[str, _Assigned]:
         match inner:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
-                    if isinstance(target, ast.Name):
-                        note(target.id, value)
-                    else:
-                        names = (n for n in ast.walk(target) if isinstance(n, ast.Name))
-                        for name in (n for n in names if isinstance(n.ctx, ast.Store)):
-                            note(name.id, None)
+                    for name, part in _named(target, value):
+                        note(name, part)
             case (
                 ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 | ast.NamedExpr(target=ast.Name(id=name), value=value)
             ):
                 note(name, value)
-            case ast.For(target=target) | ast.comprehension(target=target):
-                for name_node in (n for n in ast.walk(target) if isinstance(n, ast.Name)):
-                    note(name_node.id, None)
+            case ast.For(target=target, iter=over) | ast.comprehension(target=target, iter=over):
+                for name, part in _named(target, _element(over)):
+                    note(name, part)
             case ast.withitem(optional_vars=ast.Name(id=name)):
                 note(name, None)
     return assigned
+
+
+def _named(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+    """Return the names of a target, each with what it is set to, if that is an expression."""
+    match target, value:
+        case ast.Name(id=name), _:
+            yield name, value
+        case ast.Tuple(elts=targets) | ast.List(elts=targets), ast.Tuple() | ast.List() if (
+            isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(targets)
+        ):
+            for one, part in zip(targets, value.elts, strict=True):
+                yield from _named(one, part)
+        case _:
+            names = (n for n in ast.walk(target) if isinstance(n, ast.Name))
+            for name_node in (n for n in names if isinstance(n.ctx, ast.Store)):
+                yield name_node.id, None
+
+
+def _element(over: ast.expr) -> ast.expr | None:
+    """Return an expression for any element of what a loop goes through, where there is one."""
+    match over:
+        case ast.Call(func=ast.Name(id="sorted" | "list" | "tuple" | "reversed"), args=[inner, *_]):
+            return _element(inner)
+        case ast.Call(func=ast.Attribute(value=of, attr="values"), args=[]):
+            return ast.Subscript(of, ast.Constant(None), ast.Load())
+        case ast.Call(func=ast.Attribute(value=of, attr="items"), args=[]):
+            held = ast.Subscript(of, ast.Constant(None), ast.Load())
+            return ast.Tuple([ast.Constant(None), held], ast.Load())
+        case ast.Name():
+            return ast.Subscript(over, ast.Constant(None), ast.Load())
+    return None
+
+
+def _put_in(node: ast.AST) -> dict[str, list[ast.expr]]:
+    """Return what is put into containers, by their names."""
+    put: dict[str, list[ast.expr]] = {}
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="setdefault" | "append"),
+                args=[*_, value],
+            ):
+                put.setdefault(name, []).append(value)
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))], value=value):
+                put.setdefault(name, []).append(value)
+    return put
 
 
 def _mutable_defaults(arguments: ast.arguments) -> set[str]:
