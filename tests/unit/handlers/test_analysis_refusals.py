@@ -13,8 +13,9 @@ import pytest
 
 import weir
 from handler_apps import PRELUDE, app_of, case_of, handler_of, verdict_of
-from replay_oracle.differences import Verdict, right_answer
+from replay_oracle.differences import How, Verdict, judge, right_answer
 from replay_oracle.loop import AppFailed
+from replay_oracle.programs import Case
 from weir.errors import PlanError, PlanWarning, ScriptError
 from weir.handlers.planning.app_compiler import compile_app, flow_of
 from weir.handlers.reading.analysis import analyse_app
@@ -351,6 +352,23 @@ def test_what_an_object_remembers_ends_the_run() -> None:
     assert verdict.kind == "failed"
     assert "a handler has changed the global `box`, which lives outside of it" in verdict.text
     assert "lies in states: app.state(…)" in verdict.text
+    assert re.search(r"outside of it \(see h, .*app.py:\d+\): what comes", verdict.text)
+
+
+def test_a_field_that_is_called_like_a_method_of_dict() -> None:
+    source = PRELUDE + (
+        "o = app.events('o', 'p STRUCT(items LIST(BIGINT), n BIGINT), ts BIGINT', vs='ts')\n"
+        "app.emits('x', 'n BIGINT, m BIGINT')\n@app.on(o)\ndef h(e):\n    {}\n"
+    )
+    rows = [{"p": {"items": [t, 1], "n": t}, "ts": t} for t in range(9)]
+    body = "app.emit('x', n=len(e.p['items']) + e.p.get('n'), m=len(e.p.items()))"
+    case = Case(0, source.format(body), {"m": [[]], "n": [[]], "o": [rows]}, {})
+    assert judge(case, How()) == Verdict("same")
+    for code in ("len(e.p.items)", "sum([i for i in e.p.items])", "[*map(len, [e.p.items])]"):
+        with pytest.raises(ScriptError) as refused:
+            analyse_app(app_of(source.format(f"app.emit('x', n={code}, m=1)")))
+        assert "`.items` of a struct is the method that every dict has" in str(refused.value)
+        assert 'write ["items"]' in str(refused.value)
 
 
 def test_changes_of_copies_are_warned_about() -> None:

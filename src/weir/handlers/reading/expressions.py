@@ -172,7 +172,11 @@ def _attribute(
     tree = run.data(frame, base, of)
     dtype = run.static_type(tree)
     if dtype is not None and pa.types.is_struct(dtype):
-        return Attribute(tree, name, line=node.lineno)
+        if not hasattr(dict, name):
+            return Attribute(tree, name, line=node.lineno)
+        if dtype.get_field_index(name) >= 0:
+            message = f"`.{name}` of a struct is the method that every dict has, not the field"
+            raise frame.file.error(message, node, f'write ["{name}"]')
     raise NotListed(f"the attribute `.{name}` of a value", node)
 
 
