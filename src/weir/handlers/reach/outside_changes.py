@@ -96,8 +96,7 @@ _DEEPEST = 10
 _SETS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
 
 
-Resolve: TypeAlias = Callable[[str], object]
-Sourced: TypeAlias = Callable[[FunctionType], tuple[FunctionSource, Resolve]]
+Sourced: TypeAlias = Callable[[FunctionType], tuple[FunctionSource, Callable[[str], object]]]
 """Returns the source of a function of the user's, and what finds its outer names."""
 
 
@@ -129,7 +128,7 @@ class _Check:
     def __init__(
         self,
         source: FunctionSource,
-        resolve: Resolve,
+        resolve: Callable[[str], object],
         flow: SetFlow,
         sets: frozenset[str] = frozenset(),
     ) -> None:
