@@ -228,6 +228,9 @@ class RunError(WeirError):
     the store is full
     """
 
+    is_guard = False
+    """Whether a guard of handlers ended the run, which the plain loop over them does not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class FailedRow:

@@ -39,6 +39,23 @@ _LATER = Ban("runs code at a time that no replay repeats", "write it in one thre
 
 _BOUND = (BuiltinFunctionType, MethodType, MethodWrapperType)
 _ALLOWED = ("random.Random", "uuid.uuid3", "uuid.uuid5", "uuid.UUID", "os.path.", "logging.INFO")
+_OF_FILES = (
+    "exists",
+    "lexists",
+    "isfile",
+    "isdir",
+    "islink",
+    "ismount",
+    "getsize",
+    "getmtime",
+    "getatime",
+    "getctime",
+    "samefile",
+    "realpath",
+    "abspath",
+    "expanduser",
+    "expandvars",
+)
 _BANS: tuple[tuple[str, Ban], ...] = (
     *(
         (f"time.{n}", _CLOCK)
@@ -54,12 +71,16 @@ _BANS: tuple[tuple[str, Ban], ...] = (
             "ctime",
             "sleep",
             "clock_gettime",
+            "asctime",
         )
     ),
     *(
         (f"datetime.{n}", _CLOCK)
         for n in ("datetime.now", "datetime.utcnow", "datetime.today", "date.today")
     ),
+    ("time.mktime", _ZONE),
+    ("email.utils.formatdate", _CLOCK),
+    ("email.utils.localtime", _CLOCK),
     ("random.", _CHANCE),
     ("secrets.", _CHANCE),
     ("uuid.", _CHANCE),
@@ -87,8 +108,13 @@ _BANS: tuple[tuple[str, Ban], ...] = (
     ("os.environ", _READS),
     ("os._Environ.", _READS),
     ("os.getenv", _READS),
+    *((f"{m}.{n}", _READS) for m in ("genericpath", "posixpath") for n in _OF_FILES),
     ("os.", _OUTSIDE),
     ("posix.", _OUTSIDE),
+    ("platform.", _READS),
+    ("locale.", _READS),
+    ("glob.", _READS),
+    ("getpass.", _READS),
     ("pathlib.", _OUTSIDE),
     ("subprocess.", _OUTSIDE),
     ("socket.", _OUTSIDE),
@@ -130,19 +156,36 @@ def banned_attribute(node: ast.AST) -> Ban | None:
     match node:
         case ast.Attribute(attr="__hash__"):
             return _ADDRESS
+        case ast.Name(id="__import__"):  # a loaded app has one of its own
+            return _CODE
         case ast.Attribute(attr="f_locals" | "cell_contents"):
             return _INSIDE
         case ast.Call(func=ast.Attribute(attr="cache_info")):
             return _HISTORY
+        case ast.Call(func=ast.Name(id="getattr"), args=[of, ast.Constant(value=str(name)), *_]):
+            return banned_attribute(ast.Attribute(of, name, ast.Load()))
+        case ast.Call(func=ast.Attribute(attr="astimezone"), args=[], keywords=[]):
+            return Ban(_ZONE.why, "say one: astimezone(datetime.UTC)")
     return None
 
 
-def local_time(thing: object, written: str, call: ast.Call | None) -> tuple[str, Ban] | None:
-    """Return why a time without a time zone is refused, or None."""
+def ban_of_call(thing: object, written: str, call: ast.Call | None) -> tuple[str, Ban] | None:
+    """Return why a call is refused for what it is called without: a time zone, a time, a seed."""
+    name = full_name(thing)
+    arguments = [] if call is None else [*call.args, *(k.value for k in call.keywords)]
+    zones = [a for a in arguments[1:] if not _is_none(a)]
     names = ("datetime.datetime.fromtimestamp", "datetime.date.fromtimestamp")
-    if full_name(thing) in names and (call is None or len(call.args) + len(call.keywords) < 2):
+    if name in names and not zones:
         return written, _ZONE
+    if name == "time.strftime" and len(arguments) < 2:
+        return written, _CLOCK
+    if name == "random.Random" and call is not None and all(map(_is_none, arguments)):
+        return written, _CHANCE
     return None
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_one(name: str, rules: tuple[str, ...]) -> bool:

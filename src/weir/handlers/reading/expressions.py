@@ -140,8 +140,10 @@ def under(run: Execution, frame: Frame, condition: Tree, make: Callable[[], Symb
 def _name(run: Execution, frame: Frame, name: str, node: ast.expr) -> Symbol:
     home = frame.binds(name)
     if home is not None:
-        if name in home.volatile:
+        if home.is_volatile(name):
             raise NotListed(f"`{name}` may be set by a function inside of this one", node)
+        if run.deferring and home is not frame and home.is_set_after(name, node):
+            raise NotListed(f"`{name}` may be set before this runs", node)
         symbol = home.variables.get(name)
         if symbol is None:
             raise NotListed(f"`{name}` may have no value", node)
@@ -190,7 +192,11 @@ def _attribute(
     tree = run.data(frame, base, of)
     dtype = run.static_type(tree)
     if dtype is not None and pa.types.is_struct(dtype):
-        return Attribute(tree, name, line=node.lineno)
+        if not hasattr(dict, name):
+            return Attribute(tree, name, line=node.lineno)
+        if dtype.get_field_index(name) >= 0:
+            message = f"`.{name}` of a struct is the method that every dict has, not the field"
+            raise frame.file.error(message, node, f'write ["{name}"]')
     raise NotListed(f"the attribute `.{name}` of a value", node)
 
 
