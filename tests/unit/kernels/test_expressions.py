@@ -406,9 +406,9 @@ CASTS = [
         [12, 7, 0, ..., ..., ..., ..., None],
     ),
     (
-        pa.array(["1.5", "-inf", "NaN", "Infinity", "1e3", "x", "1.5 "]),
+        pa.array(["1.5", "-inf", "NaN", "Infinity", "1e3", "x", "1.5 ", "-1e309", "1e-400"]),
         DOUBLE,
-        [1.5, -math.inf, math.nan, math.inf, 1000.0, ..., ...],
+        [1.5, -math.inf, math.nan, math.inf, 1000.0, ..., ..., ..., 0.0],
     ),
     (pa.array(["TRUE", "false", "1", "yes"]), BOOLEAN, [True, False, True, ...]),
     (pa.array([0, 5]), BOOLEAN, [False, True]),
