@@ -80,6 +80,7 @@ def test_facts_are_said_until_they_are_acknowledged_the_newest_of_each_key_alone
 def test_nobody_can_acknowledge_what_was_not_said() -> None:
     facts = Facts[str, int]()
     facts.acknowledge(99)
+    assert facts.since(99) is None
     facts.say("a", 1)
     assert facts.since(1) == [("a", 1)]
 
