@@ -51,6 +51,8 @@ BUGS = (
         "dropped=(),", _TOLD),
     Bug("readers are not told who serves them now", _PLACEMENT,
         "self._say_all(reader, \"served\", vertex)", "pass", _TOLD),
+    Bug("one that another instance has overtaken does not learn of it", _PLACEMENT,
+        "if placement.incarnation != restart.incarnation:", "if False:", _TOLD),
     Bug("one that still loads misses what is collected", _HOST,
         "stream: max(collected, order.collect.get(stream, 0))},", "},", _TOLD),
     # --- marks ---
