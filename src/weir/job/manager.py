@@ -478,9 +478,11 @@ class Manager:
     def _recorded(self, commands: Sequence[ManagerCommand], now: float) -> None:
         """Pass on what the record writer asks for; end the job once its last record is durable."""
         self._out += commands
-        for stream, mark in self._records.taken_risen().items():
-            self._placements.collected(stream, mark)
-            self._retry(stream)
+        if risen := self._records.taken_risen():
+            restart_of = self._low_water.restarts.checkpoint
+            for stream, mark in risen.items():
+                self._placements.collected(stream, mark, restart_of)
+                self._retry(stream)
         if self._over:
             return
         if self._records.stops:

@@ -291,9 +291,12 @@ class Placements:
         if len(self._copies[vertex]) > 1:
             self._say_all(vertex, "segments", stream)
 
-    def collected(self, stream: str, mark: int) -> None:
-        """Take in that nobody will ask for rows of a stream below a number: whoever writes it can
-        forget them; of its readers only copies can have fallen behind it."""
+    def collected(
+        self, stream: str, mark: int, restart_of: Mapping[str, Checkpoint | None]
+    ) -> None:
+        """Take in that nobody will ask for rows of a stream below a number, since readers would
+        restart from these checkpoints. Whoever writes it can forget the rows. A reader can have
+        fallen behind them only if another instance of its vertex has taken that checkpoint."""
         if stream not in self._topology.streams:
             return  # a log
         writer = self._topology.streams[stream].writer
@@ -303,8 +306,10 @@ class Placements:
             if held is not None:
                 placement.segments[stream] = [s for s in held if s.end > mark]
         for reader, _ in self._topology.readers_of.get(stream, ()):
-            if len(self._copies[reader]) > 1:
-                self._say_all(reader, "floors", stream)
+            restart = restart_of[reader]
+            for placement in self._copies[reader] if restart is not None else ():
+                if placement.incarnation != restart.incarnation:
+                    self._say(placement.session, "floors", stream)
 
     def orders(
         self, of: Orders, hosts: Mapping[str, HostState], collected: Mapping[str, int], since: int
