@@ -118,7 +118,7 @@ class ScriptError(WeirError):
     ) -> None:
         self.message, self.hint = _shortened(message), _shortened(hint)
         self.line, self.column, self.file = line, column, file
-        lines = source.split("\n")  # as lines are counted: other ends of lines are none here
+        lines = source.split("\n")  # as `ProgramSource` counts them
         shown = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
         self.source_line = _SECRET.sub(_stars, shown)
         super().__init__(self._render())

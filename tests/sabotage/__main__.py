@@ -40,6 +40,7 @@ FILES = (
     "log_talk.py",
     "small_app.py",
     "small_shadow.py",
+    "whole_ledger.py",
 )
 QUICK = ("tests/machine",)
 THOROUGH = ("-n", "2", "tests/faults")

@@ -17,6 +17,7 @@ class Bug:
 
 _LOG, _CURSOR, _OBJECTS = "reliable/log.py", "reliable/cursor.py", "reliable/objects.py"
 _VERTEX, _LEDGER, _RUNNING = "reliable/vertex.py", "job/ledger.py", "job/hosted_instance.py"
+_LOW_WATER = "job/low_water.py"
 _MANAGER, _HOST, _REQUESTS = "job/manager.py", "job/host.py", "job/store_requests.py"
 _RECORDS, _COMMITS, _REGISTRY = (
     "job/record_writer.py",
@@ -191,9 +192,9 @@ BUGS = (
     ),
     Bug(
         "collection is off by one",
-        _LEDGER,
-        "garbage += [s.key for s in segments if s.end <= needed]",
-        "garbage += [s.key for s in segments if s.end <= needed + 1]",
+        _LOW_WATER,
+        "if s.end > needed), len(segments))",
+        "if s.end > needed + 1), len(segments))",
     ),
     Bug(
         "low-water marks follow the furthest reader",
@@ -216,20 +217,20 @@ BUGS = (
     Bug(
         "garbage is deleted before the record is durable",
         _RECORDS,
-        "return [self._begin(self._collect())]",
-        "garbage = self._collect()\n"
-        "        return [self._begin(garbage), *([Delete(garbage)] if garbage else [])]",
+        "        return [self._begin(self._maker.next_record(), garbage)]",
+        "        put = self._begin(self._maker.next_record(), garbage)\n"
+        "        return [put, *([Delete(garbage)] if garbage else [])]",
     ),
     Bug(
         "hosts forget rows before the record is durable",
         "job/placement.py",
-        "collect={s: collected.get(s, 0)",
-        "collect={s: ledger.collected.get(s, 0)",
+        "collect={s: collected.get(s, 0) for s in spec.outputs}",
+        "collect={s: ledger.collected.get(s, 0) for s in spec.outputs}",
     ),
     Bug(
         "the sweep does not spare the durable record",
         _RECORDS,
-        "return self._names | coming | self._ledger.names",
+        "return self._ledger.names.union(self._maker.left, leaving)",
         "return self._ledger.names",
     ),
     Bug(
@@ -242,7 +243,7 @@ BUGS = (
     Bug(
         "a record of another manager is taken for one's own",
         _RECORDS,
-        "if body == written.put.encode():",
+        "if body == written.record.body:",
         "if body is not None:",
     ),
     Bug("managers have no names", _MANAGER, "ledger.manager = name", "ledger.manager = ''"),
@@ -254,9 +255,9 @@ BUGS = (
     ),
     Bug(
         "what an old incarnation says counts",
-        _MANAGER,
-        "if vertex_report is not None and vertex_report.incarnation == placement.incarnation:",
-        "if vertex_report is not None:",
+        "job/placement.py",
+        "if placement.incarnation == report.incarnation and placement.session == session:",
+        "if placement.session == session:",
     ),
     Bug(
         "a manager that slept gives up its hosts",
@@ -264,9 +265,7 @@ BUGS = (
         "host.heard = min(host.heard + slept, now)",
         "pass",
     ),
-    Bug(
-        "the job ends with its first sink", _MANAGER, "if sinks <= done and", "if sinks & done and"
-    ),
+    Bug("the job ends with its first sink", _MANAGER, "if all(any(p.report", "if any(any(p.report"),
     Bug(
         "orders that were overtaken are obeyed",
         _HOST,
@@ -294,7 +293,7 @@ BUGS = (
     Bug(
         "records are deleted that the hint does not lead past",
         "job/garbage_sweep.py",
-        "old_records(keys, hinted),",
+        "old_records(keys, unneeded),",
         "old_records(keys, ledger.number),",
     ),
     Bug(
@@ -324,7 +323,7 @@ BUGS = (
     ),
     Bug(
         "a log is collected one record too far",
-        _LEDGER,
+        _LOW_WATER,
         "0 if usable is None else usable.log",
         "0 if usable is None else usable.log + 1",
     ),

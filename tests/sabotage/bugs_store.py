@@ -77,9 +77,8 @@ BUGS = (
     Bug(
         "a damaged record hides its successors",
         _RECORDS,
-        "ledger = _decoded(number, body) or ledger  # one that is damaged may have a successor",
-        "if _decoded(number, body) is None:\n            break\n"
-        "        ledger = _decoded(number, body)",
+        "while store.get(record_key(number)) is not None:",
+        "while records.ledger(number) is not None:",
         _MACHINE,
     ),
     Bug(

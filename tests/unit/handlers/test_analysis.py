@@ -14,6 +14,8 @@ import pytest
 import weir
 from handler_apps import AccessLoop, SerialLoop, app_of, events_of_m, handler_of, verdict_of
 from replay_oracle.differences import Verdict
+from weir.events.types import type_name
+from weir.handlers.planning.app_compiler import compile_app
 from weir.handlers.reading.analysis import analyse_app
 from weir.handlers.trees.accesses import Analysed
 from weir.handlers.trees.printed_trees import printed_access
@@ -515,10 +517,44 @@ def test_accesses_of_handlers_in_rows(body: str, expected: list[str], why: str) 
 
 
 @pytest.mark.parametrize(
+    ("body", "columns"),
+    [
+        ("h = []\nfor x in e.xs:\n    h.append(x)\napp.emit('x', v=h)", "v LIST(BIGINT)"),
+        ("h = []\nfor x in e.xs:\n    if x > 1:\n        h.append(e.s)\n    else:\n"
+         "        h.insert(0, e.t)\napp.emit('x', v=h)", "v LIST(STRING)"),
+        ("h = []\nfor y in e.ys:\n    h.extend(y.split())\napp.emit('x', v=h)",
+         "v LIST(STRING)"),
+        ("h = [1]\nfor x in e.xs:\n    h.append(x / 2)\napp.emit('x', v=h)", "v LIST(DOUBLE)"),
+        ("h = {}\nfor y in e.ys:\n    h[y] = 1\napp.emit('x', v=sorted(h, key=len)[:2])",
+         "v LIST(STRING)"),
+        ("h = {}\nfor x in e.xs:\n    h.setdefault(x, []).append(1)\napp.emit('x', v=list(h))",
+         "v LIST(BIGINT)"),
+    ],
+)  # fmt: skip
+def test_types_of_lists_and_keys_that_a_handler_fills(body: str, columns: str) -> None:
+    app = handler_of(body)
+    (emitted,) = compile_app(app).emitted.values()
+    assert ", ".join(f"{name} {type_name(t)}" for name, t in emitted.schema.columns) == columns
+    assert verdict_of(body) == Verdict("same")
+
+
+@pytest.mark.parametrize(
     ("body", "hint"),
     [
         (
-            "h = []\nfor x in e.xs:\n    h.append(x)\napp.emit('x', v=h)",
+            "h = []\nfor x in e.xs:\n    h.append(next(iter([x])))\napp.emit('x', v=h)",
+            "declare it: app.emits('x', 'v BIGINT, …')",
+        ),
+        (
+            "h = ['a']\nfor x in e.xs:\n    h.append(x)\napp.emit('x', v=h)",
+            "declare it: app.emits('x', 'v BIGINT, …')",
+        ),
+        (
+            "h = {}\nfor x in e.xs:\n    h[x] = 1\nh.update(a=1)\napp.emit('x', v=list(h))",
+            "declare it: app.emits('x', 'v BIGINT, …')",
+        ),
+        (
+            "h = {}\nfor x in e.xs:\n    h[x] = 1\n    h[e.s] = 2\napp.emit('x', v=list(h))",
             "declare it: app.emits('x', 'v BIGINT, …')",
         ),
         (
@@ -532,6 +568,26 @@ def test_types_that_the_text_does_not_say_are_declared(body: str, hint: str) -> 
     assert verdict.kind == "refused"
     assert "h (" in verdict.text and "app.py:" in verdict.text
     assert "is not known" in verdict.text and hint in verdict.text
+
+
+def test_a_read_on_a_branch_that_leaves_merges_out() -> None:
+    others = """
+one = app.state("one", default=0, key="BIGINT")
+two = app.state("two", default=0.0, key="BIGINT")
+
+@app.on(m)
+def g(e):
+    two.add(e.a, 0.5)
+"""
+    body = """
+key = [1, 2, 3].pop((e.a or 0) % 3)
+before = one.get(key)
+if before > 2:
+    app.emit("x", n=two.get([1, 2].pop(before % 2)))
+    return
+one.set(key, before + 1)
+"""
+    assert verdict_of(body, before=others) == Verdict("same")
 
 
 def test_many_rules_stay_small() -> None:

@@ -292,3 +292,10 @@ def test_nested_sub_selects() -> None:
     error_of(A + "X = " + "SELECT * FROM (" * 10_000)
     deep = "SELECT * FROM (" * 10 + "SELECT * FROM A" + ")" * 10
     assert parse_program(f"{A}X = {deep};").streams
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x0c", "\x0b", "\x85"])
+def test_only_a_line_feed_ends_a_line(end: str) -> None:
+    error = error_of(f"-- a{end}b\nSTREAM A (v BIGINT)\n  FROM 'a' WITH (vs = nothing);\r\n")
+    assert (error.line, error.source_line) == (3, "  FROM 'a' WITH (vs = nothing);")
+    assert error.source_line[error.column - 1 :].startswith("nothing")
