@@ -40,101 +40,45 @@ _LATER = Ban("runs code at a time that no replay repeats", "write it in one thre
 _BOUND = (BuiltinFunctionType, MethodType, MethodWrapperType)
 _ALLOWED = ("random.Random", "uuid.uuid3", "uuid.uuid5", "uuid.UUID", "os.path.", "logging.INFO")
 _OF_FILES = (
-    "exists",
-    "lexists",
-    "isfile",
-    "isdir",
-    "islink",
-    "ismount",
-    "getsize",
-    "getmtime",
-    "getatime",
-    "getctime",
-    "samefile",
-    "realpath",
-    "abspath",
-    "expanduser",
-    "expandvars",
-)
-_BANS: tuple[tuple[str, Ban], ...] = (
-    *(
-        (f"time.{n}", _CLOCK)
-        for n in (
-            "time",
-            "time_ns",
-            "monotonic",
-            "perf_counter",
-            "process_time",
-            "thread_time",
-            "localtime",
-            "gmtime",
-            "ctime",
-            "sleep",
-            "clock_gettime",
-            "asctime",
-        )
+    "exists lexists isfile isdir islink ismount getsize getmtime getatime getctime samefile "
+    "realpath abspath expanduser expandvars"
+).split()
+_BANNED: tuple[tuple[str, Ban], ...] = (
+    (
+        "time.time time.time_ns time.monotonic time.perf_counter time.process_time "
+        "time.thread_time time.localtime time.gmtime time.ctime time.sleep time.clock_gettime "
+        "time.asctime email.utils.formatdate email.utils.localtime "
+        "datetime.datetime.now datetime.datetime.utcnow datetime.datetime.today "
+        "datetime.date.today",
+        _CLOCK,
     ),
-    *(
-        (f"datetime.{n}", _CLOCK)
-        for n in ("datetime.now", "datetime.utcnow", "datetime.today", "date.today")
+    (
+        "random. secrets. uuid. os.urandom posix.urandom posix.getrandom numpy.random",
+        _CHANCE,
     ),
     ("time.mktime", _ZONE),
-    ("email.utils.formatdate", _CLOCK),
-    ("email.utils.localtime", _CLOCK),
-    ("random.", _CHANCE),
-    ("secrets.", _CHANCE),
-    ("uuid.", _CHANCE),
-    ("os.urandom", _CHANCE),
-    ("posix.urandom", _CHANCE),
-    ("posix.getrandom", _CHANCE),
-    ("numpy.random", _CHANCE),
-    ("builtins.id", _ADDRESS),
-    ("builtins.hash", _ADDRESS),
-    ("posix.getpid", _ADDRESS),
-    ("builtins.print", _OUTSIDE),
-    ("builtins.open", _OUTSIDE),
-    ("io.open", _OUTSIDE),
+    ("builtins.id builtins.hash posix.getpid", _ADDRESS),
+    ("builtins.print builtins.open io.open", _OUTSIDE),
     ("builtins.input", _READS),
     ("builtins.breakpoint", _OUTSIDE),
-    ("builtins.exec", _CODE),
-    ("builtins.eval", _CODE),
-    ("builtins.compile", _CODE),
-    ("builtins.globals", _CODE),
-    ("builtins.locals", _CODE),
-    ("builtins.vars", _CODE),
-    ("builtins.__import__", _CODE),
-    ("importlib.", _CODE),
-    ("ctypes.", _CODE),
-    ("os.environ", _READS),
-    ("os._Environ.", _READS),
-    ("os.getenv", _READS),
-    *((f"{m}.{n}", _READS) for m in ("genericpath", "posixpath") for n in _OF_FILES),
-    ("os.", _OUTSIDE),
-    ("posix.", _OUTSIDE),
-    ("platform.", _READS),
-    ("locale.", _READS),
-    ("glob.", _READS),
-    ("getpass.", _READS),
-    ("pathlib.", _OUTSIDE),
-    ("subprocess.", _OUTSIDE),
-    ("socket.", _OUTSIDE),
-    ("logging.", _OUTSIDE),
-    ("shutil.", _OUTSIDE),
-    ("tempfile.", _OUTSIDE),
-    ("sys.", _OUTSIDE),
-    ("urllib.request", _OUTSIDE),
-    ("http.", _OUTSIDE),
-    ("requests.", _OUTSIDE),
-    *((f"decimal.{n}", _PRECISION) for n in ("getcontext", "setcontext", "localcontext")),
+    (
+        "builtins.exec builtins.eval builtins.compile builtins.globals builtins.locals "
+        "builtins.vars builtins.__import__ importlib. ctypes.",
+        _CODE,
+    ),
+    ("os.environ os._Environ. os.getenv platform. locale. glob. getpass.", _READS),
+    *((f"genericpath.{name} posixpath.{name}", _READS) for name in _OF_FILES),
+    (
+        "os. posix. pathlib. subprocess. socket. logging. shutil. tempfile. sys. "
+        "urllib.request http. requests.",
+        _OUTSIDE,
+    ),
+    ("decimal.getcontext decimal.setcontext decimal.localcontext", _PRECISION),
     ("functools._lru_cache_wrapper.cache_info", _HISTORY),
-    ("inspect.", _INSIDE),
-    ("gc.", _INSIDE),
-    ("threading.", _LATER),
-    ("_thread.", _LATER),
-    ("asyncio.", _LATER),
-    ("multiprocessing.", _LATER),
-    ("concurrent.", _LATER),
+    ("inspect. gc.", _INSIDE),
+    ("threading. _thread. asyncio. multiprocessing. concurrent.", _LATER),
 )
+_BANS = tuple((name, ban) for names, ban in _BANNED for name in names.split())
 
 
 def ban_of(thing: object, written: str) -> tuple[str, Ban] | None:

@@ -40,42 +40,11 @@ from weir.handlers.reading.symbols import (
     truth,
 )
 from weir.handlers.reading.targets import spread_out
+from weir.handlers.trees.operations import NAMES
 from weir.handlers.trees.tree_walks import walk_tree
 from weir.handlers.trees.values import Attribute, Const, Field, Instant, Op, Python, Tree
 
-BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "truediv",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.Pow: "pow",
-    ast.BitAnd: "bitand",
-    ast.BitOr: "bitor",
-    ast.BitXor: "bitxor",
-    ast.LShift: "lshift",
-    ast.RShift: "rshift",
-}
-_UNARY: dict[type[ast.unaryop], str] = {
-    ast.USub: "neg",
-    ast.UAdd: "pos",
-    ast.Invert: "invert",
-    ast.Not: "not",
-}
 _CONTAINERS = frozenset(("tuple", "list", "set", "dict"))
-_COMPARED: dict[type[ast.cmpop], str] = {
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-    ast.Is: "is",
-    ast.IsNot: "isnot",
-    ast.In: "in",
-    ast.NotIn: "notin",
-}
 
 
 def evaluate(run: Execution, frame: Frame, node: ast.expr) -> Symbol:
@@ -88,14 +57,14 @@ def evaluate(run: Execution, frame: Frame, node: ast.expr) -> Symbol:
             return _name(run, frame, name, node)
         case ast.Attribute(value=of, attr=name):
             return _attribute(run, frame, node, of, name)
-        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in BINARY:
-            return _binary(run, frame, node, left, BINARY[type(operation)], right)
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in NAMES:
+            return _binary(run, frame, node, left, NAMES[type(operation)], right)
         case ast.UnaryOp(op=operation, operand=operand):
-            return op(_UNARY[type(operation)], run.tree(frame, operand), line=line)
+            return op(NAMES[type(operation)], run.tree(frame, operand), line=line)
         case ast.BoolOp(op=operation, values=values):
             return _logic(run, frame, isinstance(operation, ast.And), values)
         case ast.Compare(left=left, ops=ops, comparators=comparators):
-            return _compare(run, frame, left, [_COMPARED[type(o)] for o in ops], comparators)
+            return _compare(run, frame, left, [NAMES[type(o)] for o in ops], comparators)
         case ast.IfExp(test=test, body=body, orelse=orelse):
             return _if(run, frame, test, body, orelse)
         case ast.Tuple(elts=elts) | ast.List(elts=elts):
