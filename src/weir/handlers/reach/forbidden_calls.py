@@ -39,11 +39,7 @@ _LATER = Ban("runs code at a time that no replay repeats", "write it in one thre
 
 _BOUND = (BuiltinFunctionType, MethodType, MethodWrapperType)
 _ALLOWED = ("random.Random", "uuid.uuid3", "uuid.uuid5", "uuid.UUID", "os.path.", "logging.INFO")
-_OF_FILES = (
-    "exists lexists isfile isdir islink ismount getsize getmtime getatime getctime samefile "
-    "realpath abspath expanduser expandvars"
-).split()
-_BANNED: tuple[tuple[str, Ban], ...] = (
+_BANNED = (
     (
         "time.time time.time_ns time.monotonic time.perf_counter time.process_time "
         "time.thread_time time.localtime time.gmtime time.ctime time.sleep time.clock_gettime "
@@ -67,7 +63,14 @@ _BANNED: tuple[tuple[str, Ban], ...] = (
         _CODE,
     ),
     ("os.environ os._Environ. os.getenv platform. locale. glob. getpass.", _READS),
-    *((f"genericpath.{name} posixpath.{name}", _READS) for name in _OF_FILES),
+    (
+        "genericpath.exists genericpath.isfile genericpath.isdir genericpath.getsize "
+        "genericpath.getmtime genericpath.getatime genericpath.getctime genericpath.samefile "
+        "genericpath.islink genericpath.lexists posixpath.lexists posixpath.islink "
+        "posixpath.ismount posixpath.realpath posixpath.abspath posixpath.expanduser "
+        "posixpath.expandvars",
+        _READS,
+    ),
     (
         "os. posix. pathlib. subprocess. socket. logging. shutil. tempfile. sys. "
         "urllib.request http. requests.",
