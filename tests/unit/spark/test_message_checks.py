@@ -90,10 +90,15 @@ def test_a_vertex_that_is_loading_has_no_positions() -> None:
         ),
         (
             report(
-                "a", 1,
-                vertex(segments={
-                    "1.0/0.0": (msgspec.structs.replace(segment("x", 0, 1), ref=ObjectRef("job")),)
-                }),
+                "a",
+                1,
+                vertex(
+                    segments={
+                        "1.0/0.0": (
+                            msgspec.structs.replace(segment("x", 0, 1), ref=ObjectRef("job")),
+                        )
+                    }
+                ),
             ),
             "a segment 'job'",
         ),
@@ -104,7 +109,7 @@ def test_a_vertex_that_is_loading_has_no_positions() -> None:
             "of other inputs and outputs",
         ),
     ],
-)  # fmt: skip
+)
 def test_reports_that_cannot_be_used(said: bytes | Report, told: str) -> None:
     body = said if isinstance(said, bytes) else pack(said)
     with pytest.raises(RunError, match=told):
@@ -136,9 +141,15 @@ def test_orders_that_cannot_be_used(body: bytes) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [None, b"", b"\x93", pack({"stream": "s", "seq": -1}), pack({"stream": 1, "seq": 1}),
-     pack({"stream": "s", "seq": 2**63})],
-)  # fmt: skip
+    [
+        None,
+        b"",
+        b"\x93",
+        pack({"stream": "s", "seq": -1}),
+        pack({"stream": 1, "seq": 1}),
+        pack({"stream": "s", "seq": 2**63}),
+    ],
+)
 def test_wishes_that_cannot_be_used(command: bytes | None) -> None:
     with pytest.raises(RunError, match="a request for a stream that cannot be used"):
         read_wanted(command)
@@ -166,13 +177,18 @@ def torn_text() -> pa.Array:
         (columns(t0=pa.array([1.0, 2.0])), BIGINTS, "columns double"),
         (columns(c0=torn_text()), (pa.string(),), "offset"),
         (
-            columns(c0=pa.Array.from_buffers(
-                pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)),
-                                 pa.py_buffer(b"\xff\xfe")])),
-            (pa.string(),), "UTF8",
+            columns(
+                c0=pa.Array.from_buffers(
+                    pa.string(),
+                    2,
+                    [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xff\xfe")],
+                )
+            ),
+            (pa.string(),),
+            "UTF8",
         ),
     ],
-)  # fmt: skip
+)
 def test_rows_that_cannot_be_used(
     record: pa.RecordBatch, types: tuple[pa.DataType, ...], told: str
 ) -> None:
@@ -182,9 +198,17 @@ def test_rows_that_cannot_be_used(
 
 @pytest.mark.parametrize(
     "number",
-    [None, b"", b"\xc1", pack((-1, 0)), pack((0, 2**63)), pack((0,)), pack(("a", 0)),
-     pack((2**63 - 1, 0))],
-)  # fmt: skip
+    [
+        None,
+        b"",
+        b"\xc1",
+        pack((-1, 0)),
+        pack((0, 2**63)),
+        pack((0,)),
+        pack(("a", 0)),
+        pack((2**63 - 1, 0)),
+    ],
+)
 def test_numbers_of_entries_that_cannot_be_used(number: bytes | None) -> None:
     buffer = None if number is None else pa.py_buffer(number)
     with pytest.raises(RunError, match="an entry's number that cannot be used"):
