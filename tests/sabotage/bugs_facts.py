@@ -68,10 +68,6 @@ BUGS = (
         "self.hinted - self._settings.kept_records", _STORED),
     Bug("a difference is taken after another record than its own", _CHANGE,
         "if (ledger.number, ledger.base) != (self.before, self.base):", "if False:", _LEDGERS),
-    Bug("a difference is taken twice", _READER,
-        "            record.apply_to(ledger)\n            return ledger",
-        "            record.apply_to(ledger)\n            ledger.number = record.before\n"
-        "            record.apply_to(ledger)\n            return ledger", _STORED),
     Bug("a record is skipped that a later one needs", _READER,
         "        if lost > _number(ledger):", "        if False:", _STORED),
     Bug("what follows a record that was not written is no base", _CHANGE,

@@ -589,7 +589,6 @@ class Host:
                 self._said[vertex],
                 checkpoints=tuple(checkpoints.get(vertex, ())[-KEPT_CHECKPOINTS:]),
                 segments={stream: tuple(some) for stream, some in stored.items()},
-                flushed={stream: some[-1].first for stream, some in stored.items()},
             )
         return reports
 

@@ -175,11 +175,11 @@ def read_report(body: bytes, topology: Topology, hosts: int) -> Report:
         spec = topology.vertices.get(vertex.vertex)
         if spec is None:
             raise _bad("a report", f"a vertex {vertex.vertex!r}, which the job does not have")
-        _check_vertex(spec, vertex)
+        _check_vertex(spec, vertex, whole=report.since == 0)
     return report
 
 
-def _check_vertex(spec: VertexSpec, report: VertexReport) -> None:
+def _check_vertex(spec: VertexSpec, report: VertexReport, *, whole: bool) -> None:
     what = f"the report of vertex {spec.id}"
     _check_counts(what, (report.incarnation, report.kept, *report.flushed.values()))
     if report.figures is not None:
@@ -190,6 +190,8 @@ def _check_vertex(spec: VertexSpec, report: VertexReport) -> None:
     for stream, segments in report.segments.items():
         if stream not in spec.outputs:
             raise _bad(what, f"a stream {stream!r}, which it does not write")
+        if not (segments or whole):
+            raise _bad(what, f"no segment of stream {stream!r}, though that is new")
         for segment in segments:
             _check_counts(what, (segment.first, segment.end - segment.first))
             # The manager will delete this object one day, so its name must be right.
