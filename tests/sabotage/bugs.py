@@ -51,7 +51,7 @@ BUGS = (
     Bug("a cursor takes a gap", _CURSOR,
         "if entry.seq > self._next_number:", "if entry.seq > self._next_number + 1:"),
     Bug("a reconnect forgets what waits", _CURSOR,
-        "self._next_number = self._queue[-1].end if self._queue else self.position",
+        "self._next_number = self._queue[-1][0].end if self._queue else self.position",
         "self._next_number = self.position"),
     Bug("connections of two instances have one number", _CURSOR,
         'self.connection = next(_numbers)\n        """The number of the present',

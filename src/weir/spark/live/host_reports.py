@@ -146,8 +146,10 @@ class Reporter:
         """The text that was taken from `_shown` and is not known to have arrived."""
         threading.Thread(target=self._run, daemon=True, name="reporter").start()
 
-    def is_due(self, now: float) -> bool:
-        return now - self._reported_at >= self._job.report_every
+    @property
+    def next_due(self) -> float:
+        """When the next report is due."""
+        return self._reported_at + self._job.report_every
 
     def tell(self, report: Report) -> None:
         self._reported_at = time.monotonic()
