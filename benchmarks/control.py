@@ -43,7 +43,7 @@ from weir.job.signals import (
     Reported,
     Stored,
 )
-from weir.reliable.cursor import Cursor
+from weir.reliable.cursor import STEP_ROWS, Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.strategies import CheckpointStrategy
@@ -242,9 +242,10 @@ class Job:
         while self.now < end:
             self.now += STEP
             for host in self.machines:
-                for running in host.running.values():
+                for name, running in host.running.items():
                     if isinstance(running.instance, Steady):
                         running.instance.steps = 1
+                        host.note(name, STEP_ROWS)
                 for _ in range(2):
                     _, commands = host.work(self.now)
                     self._stored(host, commands)

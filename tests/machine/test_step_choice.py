@@ -123,5 +123,5 @@ def test_one_that_has_more_stays() -> None:
     assert job.run(0.0) == ["a"]
     job.steps.note("a", 1, 0.0)
     job.steps.forget("a")
-    assert not job.steps.has_something("a")
+    assert job.steps.forced("a") == []
     assert job.run(1.0) == []

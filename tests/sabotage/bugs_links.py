@@ -52,6 +52,8 @@ BUGS = (
         "del self._entries[subscription]\n                if waiting:",
         "if not waiting:\n                    del self._entries[subscription]\n"
         "                elif not waiting:", _LINK_TESTS),
+    Bug("claims wait for ever", _SERVER,
+        "elif now >= self._claims_due:", "elif now < 0:"),
     Bug("a body may belong to other rows", _WORDS,
         "if sum(word.length for word in words if isinstance(word, Bring)) != body:",
         "if body < 0:", _WORD_TESTS),
@@ -64,6 +66,6 @@ BUGS = (
         "stream.on_missing = self._lacking.add\n            self._look_for(name)",
         "stream.on_missing = self._lacking.add"),
     Bug("rows that were loaded wake nobody", "reliable/log.py",
-        "del self._loaded[next(iter(self._loaded))]\n        self._tell(0)",
+        "del self._loaded[next(iter(self._loaded))]\n        self._tell(1)",
         "del self._loaded[next(iter(self._loaded))]"),
 )  # fmt: skip

@@ -98,7 +98,7 @@ class Host:
         """The streams that these instances write, by name."""
         self._connections = InputConnections(settings.send_buffer)
         """How the inputs of the instances are connected to other hosts."""
-        self._subscribers = Subscribers(self._streams)
+        self._subscribers = Subscribers(self._streams, settings.step_wait)
         """Who on other hosts reads the streams."""
         self._now = 0.0
         """The time of the last signal, or of the last work."""
@@ -145,7 +145,7 @@ class Host:
             case ChunkRead(vertex, incarnation, chunk):
                 if running := self._present(vertex, incarnation):
                     running.take_chunk(chunk)
-                    self._note(vertex, STEP_ROWS)
+                    self.note(vertex, STEP_ROWS)
             case SourceFailed(vertex, incarnation, why):
                 if running := self._present(vertex, incarnation):
                     running.fail(why)
@@ -243,13 +243,13 @@ class Host:
             self._look_for(name)
         self._connections.look_again(running.spec.id, range(len(running.spec.inputs)))
         for cursor in running.instance.cursors:
-            cursor.on_news = partial(self._note, running.spec.id)
-        self._note(running.spec.id)
+            cursor.on_news = partial(self.note, running.spec.id)
+        self.note(running.spec.id)
         self._touched.add(running.spec.id)
         self._apply(running.order)
 
-    def _note(self, vertex: str, rows: int = 0) -> None:
-        """Note that so many rows, or something else, came for an instance."""
+    def note(self, vertex: str, rows: int = 0) -> None:
+        """Take in that so many rows came for an instance (0: something else)."""
         self._steps.note(vertex, rows, self._now)
 
     def _apply(self, order: VertexOrder) -> None:
@@ -350,9 +350,9 @@ class Host:
         self._requests.retry(now)
         self._connect_inputs(now)
         progressed = False
-        for name in self._steps.choose(now) if vertex is None else [vertex]:
-            progressed |= self._steps.has_something(name) and self._step(self._running[name])
-        served, commands = self._subscribers.serve()
+        for name in self._steps.choose(now) if vertex is None else self._steps.forced(vertex):
+            progressed |= self._step(self._running[name])
+        served, commands = self._subscribers.serve(now)
         self._out += commands
         self._keep(now)
         return progressed or served, self._drained()
@@ -362,8 +362,8 @@ class Host:
         """When there is something to do again, if no signal comes before; work that could be done
         at once is not counted."""
         kept = (running.keep_at for running in self._running.values())
-        others = (self._steps.next_due, self._requests.next_due, self._connections.next_due)
-        return min((*kept, *others))
+        parts = (self._steps, self._subscribers, self._requests, self._connections)
+        return min((*kept, *(part.next_due for part in parts)))
 
     def _is_able(self, vertex: str) -> bool:
         """Say whether an instance may step."""
@@ -387,8 +387,7 @@ class Host:
 
     def _step(self, running: Running) -> bool:
         instance, name = running.instance, running.spec.id
-        if instance is None or not self._is_able(name):
-            return False
+        assert instance is not None
         began = 0.0 if self._clock is None else self._clock()
         before = [c.queued_bytes for c in instance.cursors]
         progressed = running.noted("step", instance.work, None)

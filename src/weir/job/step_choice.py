@@ -75,8 +75,9 @@ class StepChoice:
         if has_more:
             self._waiting[vertex] = _StepReason(now, 1)
 
-    def has_something(self, vertex: str) -> bool:
-        return vertex in self._waiting
+    def forced(self, vertex: str) -> list[str]:
+        """Name this vertex, if something waits for it and it may step."""
+        return [vertex] if vertex in self._waiting and self._is_able(vertex) else []
 
     def choose(self, now: float) -> list[str]:
         """Name the instances that step now."""

@@ -11,10 +11,14 @@ Rules
 4. A claim needs no credit, and is delivered after the rows that were written before it: it waits
    with them. Of several claims at one number, only the last is delivered.
 5. Only subscriptions with something new, or with new credit, are looked at.
+6. A claim without rows may wait for rows, or for a later claim: the more subscribers there are to
+   tell, the longer (`CLAIM_COST` seconds for each, from the host's `step_wait` to `MOST_WAIT`). So
+   claims take a bounded part of a host, however many streams there are.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +29,8 @@ from weir.reliable.log import LogStream, batch_bytes
 from weir.reliable.stream import Entry
 
 PIECE_BYTES = 256 << 10
+CLAIM_COST, MOST_WAIT = 50e-6, 0.1
+"""Seconds; see rule 6."""
 
 
 @dataclass(slots=True)
@@ -40,14 +46,19 @@ class _Subscription:
 class Subscribers:
     """Keeps which stream of this host each subscriber reads."""
 
-    def __init__(self, streams: Mapping[str, LogStream]) -> None:
-        """`streams` are those that the host has now, by name."""
-        self._streams = streams
+    def __init__(self, streams: Mapping[str, LogStream], wait: float) -> None:
+        """`streams` are those that the host has now, by name; a claim waits so many seconds at
+        least for something to go with."""
+        self._streams, self._wait = streams, wait
         self._subscriptions: dict[str, _Subscription] = {}
         self._readers: dict[str, set[str]] = {}
         """The subscriptions of each stream that has any."""
         self._ready: dict[str, None] = {}
         """The subscriptions to look at, by rule 5, in the order in which they became so."""
+        self._claimed: dict[str, None] = {}
+        """Those for which there is at most a new claim."""
+        self._claims_due: float | None = None
+        """When these are to be told, if there are any, and that was decided."""
 
     def add(self, subscription: str, stream: str, seq: int, credit: int) -> list[HostCommand]:
         """Serve a stream from this row on, or end the subscription at once."""
@@ -61,8 +72,12 @@ class Subscribers:
         self._note(subscription)
         return []
 
-    def _note(self, subscription: str, rows: int = 0) -> None:
-        self._ready[subscription] = None
+    def _note(self, subscription: str, rows: int = 1) -> None:
+        if rows:
+            self._ready[subscription] = None
+            self._claimed.pop(subscription, None)
+        elif subscription not in self._ready:
+            self._claimed[subscription] = None
 
     def remove(self, subscription: str) -> None:
         """Forget a subscriber, which reads no longer."""
@@ -91,8 +106,26 @@ class Subscribers:
         for subscription in self._readers.get(stream, ()):
             self._note(subscription)
 
-    def serve(self) -> tuple[bool, list[HostCommand]]:
+    @property
+    def next_due(self) -> float:
+        """When to serve again, if nothing comes before."""
+        return math.inf if self._claims_due is None else self._claims_due
+
+    def _note_claims(self, now: float) -> None:
+        """Look at the subscriptions with claims when it is time to, by rule 6."""
+        if not self._claimed:
+            self._claims_due = None
+        elif self._claims_due is None:
+            self._claims_due = now + max(
+                self._wait, min(len(self._claimed) * CLAIM_COST, MOST_WAIT)
+            )
+        elif now >= self._claims_due:
+            self._ready |= self._claimed
+            self._claimed, self._claims_due = {}, None
+
+    def serve(self, now: float) -> tuple[bool, list[HostCommand]]:
         """Deliver what there is credit for; say whether there was anything to deliver."""
+        self._note_claims(now)
         commands: list[HostCommand] = []
         ready, self._ready = self._ready, {}
         for key in ready:

@@ -65,6 +65,8 @@ class Segment(msgspec.Struct, frozen=True):
 
 def batch_bytes(rows: Batch) -> int:
     """Count the bytes of some rows in memory."""
+    if not len(rows):
+        return 0
     payload: int = sum(c.nbytes for c in rows.columns)
     return 8 * len(rows) * (2 + len(rows.origin)) + payload
 
@@ -282,7 +284,7 @@ class LogStream:
                 self._segments.append(segment)
         self._forget_read()
         if self._synchronous:
-            self._tell(0)
+            self._tell(1)
 
     def collect(self, seq: int) -> None:
         """Forget the rows below this number: nobody will ask for them again."""
@@ -333,7 +335,7 @@ class LogStream:
 
     def watch(self, reader: Hashable, tell: Callable[[int], None]) -> None:
         """Tell a reader, until it is unregistered, whenever there may be something to read: how
-        many rows were written."""
+        many rows at least (0: a claim)."""
         self._watchers[reader] = tell
 
     def _tell(self, rows: int) -> None:
@@ -368,7 +370,8 @@ class LogStream:
             if entry.end > seq:
                 return _from(entry, seq)
             if entry.end == seq and entry.cti > cti:
-                return Entry(seq, entry.rows.slice(0, 0), entry.cti)
+                nothing = entry.rows.slice(0, 0) if len(entry.rows) else entry.rows
+                return Entry(seq, nothing, entry.cti)
         return None
 
     def _from_segment(self, seq: int) -> Entry | None:
@@ -400,7 +403,7 @@ class LogStream:
         self._loaded[key] = entries
         while len(self._loaded) > max(4, 2 * len(self._readers)):
             del self._loaded[next(iter(self._loaded))]
-        self._tell(0)
+        self._tell(1)
 
 
 def _from(entry: Entry, seq: int) -> Entry:

@@ -90,6 +90,7 @@ Word: TypeAlias = Want | Leave | Room | Bring | Gone | Yours | Bye
 Outgoing: TypeAlias = tuple[int, Entry, int]
 """An entry for a subscription, and the credit that it spends."""
 
+_NO_ROWS = empty_batch(())
 _encoder = msgspec.msgpack.Encoder()
 _words_decoder = msgspec.msgpack.Decoder(list[Word])
 _hello_decoder = msgspec.msgpack.Decoder(Hello)
@@ -144,7 +145,7 @@ def read_rows(word: Bring, body: pa.Buffer, types: Sequence[pa.DataType]) -> Ent
     """Decode and check the entry of a stream whose rows have columns of these types; `body` has the
     bytes of its rows alone."""
     if not word.length:
-        return Entry(word.seq, empty_batch(()), word.cti)
+        return Entry(word.seq, _NO_ROWS, word.cti)
     names = [*(f"t{i}" for i in range(word.times)), *(f"c{i}" for i in range(len(types)))]
     fields = zip(names, [*[pa.int64()] * word.times, *types], strict=True)
     try:
