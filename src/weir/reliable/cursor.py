@@ -23,9 +23,9 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from itertools import count
 
-from weir.events.batch import START, concat_batches
+from weir.events.batch import START
 from weir.reliable.log import LogStream, batch_bytes
-from weir.reliable.stream import Entry
+from weir.reliable.stream import Entry, joined
 
 STEP_ROWS = 65_536
 _numbers = count(1)
@@ -150,10 +150,9 @@ class Cursor:
             self.has_news = False
         if not entries:
             return None
-        self.cti = max(self.cti, *(e.cti for e in entries))
-        filled = [e.rows for e in entries if len(e.rows)] or [entries[-1].rows]
-        rows = filled[0] if len(filled) == 1 else concat_batches(filled)
-        entry = Entry(entries[0].seq, rows, self.cti)
+        entry = joined(entries)
+        self.cti = max(self.cti, entry.cti)
+        entry = Entry(entry.seq, entry.rows, self.cti)
         if self.on_read is not None:
             self.on_read(self, entry)
         self.position = entries[-1].end
