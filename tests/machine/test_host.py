@@ -234,6 +234,17 @@ def test_a_new_connection_gets_the_credit_that_is_left() -> None:
     assert rooms == [MakeRoom("1.0", 0, last.connection, 100)], "it goes to the new one"
 
 
+def test_what_waits_beyond_the_window_is_no_credit() -> None:
+    host = new_host(replace(SETTINGS, send_buffer=100))
+    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0.0", "h2", "h3")))
+    connection = next(c.connection for c in commands if isinstance(c, Connect))
+    host.handle(Arrived("1.0", 0, connection, entry(0, 1), 50), 0.0)
+    host.handle(Arrived("1.0", 0, connection, entry(1, 2), 100), 0.0)  # the last piece
+    host.handle(Lost("1.0", 0, connection), 0.0)
+    again = next(c for c in host.work(0.0)[1] if isinstance(c, Connect))
+    assert again.credit == -50
+
+
 def test_rows_without_credit_fail_the_vertex() -> None:
     settings = replace(SETTINGS, send_buffer=100)
     host = new_host(settings)

@@ -7,9 +7,9 @@ Rules
 2. When a connection breaks, a new one is made to the next instance that serves the stream, from
    the next row that is wanted. So the vertex never notices what happens to a channel.
 3. An input takes `window` bytes that its vertex has not read. The credit of a new connection is
-   that less what waits already. What the vertex reads is given back to the present connection. So
-   credit and what waits are together never more than the window, whatever connections break. Rows
-   for which there was no credit fail the instance.
+   that less what waits already (which the last piece may have made more than the window). What the
+   vertex reads is given back to the present connection. So credit and what waits are together the
+   window, whatever connections break. Rows for which there was no credit fail the instance.
 4. Only inputs that are not connected, or that an order or the end of a stream may have changed, are
    looked at (`again`).
 """
@@ -130,7 +130,7 @@ class InputConnections:
                 address=address,
                 stream=cursor.stream,
                 seq=cursor.wanted,
-                credit=max(window - cursor.queued_bytes, 0),
+                credit=window - cursor.queued_bytes,
             )
         )
         return commands

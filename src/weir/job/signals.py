@@ -117,7 +117,7 @@ class Connect:
     stream: str
     seq: int
     credit: int
-    """So many bytes may be sent before the vertex has read any of them."""
+    """So many bytes may be sent before the vertex has read more; negative: it must read first."""
 
 
 @dataclass(frozen=True, slots=True)

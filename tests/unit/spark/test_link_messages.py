@@ -80,6 +80,7 @@ def test_a_word_with_more_to_say_than_is_known_is_still_understood() -> None:
         pack({}),
         pack([[99, 1]]),
         pack([[1, 3, "s", -1, 0]]),
+        pack([[1, 3, "s", 0, 2**63]]),
         pack([[3, 3, 2**63]]),
         pack([[4, 3, -1, 0]]),
         pack([[4, 3, 0, 2**63]]),

@@ -27,6 +27,7 @@ from weir.reliable.stream import Entry
 from weir.spark.live.message_checks import LARGEST, UNREADABLE, bad_message, check_record
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+Size: TypeAlias = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Time: TypeAlias = Annotated[int, msgspec.Meta(ge=-LARGEST - 1, le=LARGEST)]
 
 
@@ -42,7 +43,7 @@ class Want(msgspec.Struct, frozen=True, array_like=True, tag=1):
     subscription: Count
     stream: str
     seq: Count
-    credit: Count
+    credit: Size
 
 
 class Leave(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -79,11 +79,12 @@ def run_live(
     row, rows as a record batch), at least once each. `progress` is called here, now and then, with
     a `LiveProgress`. `tls` has the files of a certificate, its key and, unless it signs itself,
     the authority. `settings` overrides what the program SETs: `{"flush_interval": "100ms"}`.
-    `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; a job that is resumed
-    keeps its parallelism. With `check` the program runs twice more over the same inputs, which must
-    end by themselves, before the outputs are put in their places; other rows are a
-    DeterminismViolation. The program of an app is compared with the serial loop before anything is
-    committed: `shadow` is over how many first events (0: not at all).
+    `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; without
+    `parallelism` there are as many vertices as hosts, and a job that is resumed keeps what it had.
+    With `check` the program runs twice more over the same inputs, which must end by themselves,
+    before the outputs are put in their places; other rows are a DeterminismViolation. The program
+    of an app is compared with the serial loop before anything is committed: `shadow` is over how
+    many first events (0: not at all).
     """
     check_numbers(cut=cut, parallelism=parallelism, hosts=hosts)
     checked = as_program(program, params=params, directory=directory)
