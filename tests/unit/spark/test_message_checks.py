@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from machine.jobs import checkpoint, order, report, segment, topology
+from machine.jobs import checkpoint, order, report, says, segment, topology
 from weir.errors import RunError
 from weir.job.messages import DRIVER, Orders, Preparing, Report, VertexReport
 from weir.reliable.objects import ObjectRef
@@ -22,7 +22,7 @@ pack = msgspec.msgpack.encode
 
 def vertex(name: str = "1.0", **changed: object) -> VertexReport:
     given: dict[str, object] = {"inputs": (1,), "outputs": (1,)} | changed
-    return VertexReport(name, 1, "running", **given)  # type: ignore[arg-type]
+    return says(name, 1, **given)  # type: ignore[arg-type]
 
 
 def test_what_is_right_comes_through() -> None:
@@ -58,6 +58,8 @@ def test_a_vertex_that_is_loading_has_no_positions() -> None:
         (b"\x81\xa1\xff\x01", "a report that cannot be used"),
         (pack({"session": "a"}), "missing required field"),
         (report("a", -1), "the number -1"),
+        (msgspec.structs.replace(report("a", 1), since=3), "the number -2"),
+        (msgspec.structs.replace(report("a", 1), taken=-1), "the number -1"),
         (msgspec.structs.replace(report("a", 1), slot=1), "slot 1 of 1 hosts"),
         (msgspec.structs.replace(report("a", 1), slot=-1), "slot -1"),
         (report("a", 1, vertex("9.9")), "a vertex '9.9', which the job does not have"),
@@ -73,10 +75,15 @@ def test_a_vertex_that_is_loading_has_no_positions() -> None:
         ),
         (
             report(
-                "a", 1,
-                vertex(segments={
-                    "1.0/0.0": (msgspec.structs.replace(segment("x", 0, 1), ref=ObjectRef("job")),)
-                }),
+                "a",
+                1,
+                vertex(
+                    segments={
+                        "1.0/0.0": (
+                            msgspec.structs.replace(segment("x", 0, 1), ref=ObjectRef("job")),
+                        )
+                    }
+                ),
             ),
             "a segment 'job'",
         ),
@@ -87,7 +94,7 @@ def test_a_vertex_that_is_loading_has_no_positions() -> None:
             "of other inputs and outputs",
         ),
     ],
-)  # fmt: skip
+)
 def test_reports_that_cannot_be_used(said: bytes | Report, told: str) -> None:
     body = said if isinstance(said, bytes) else pack(said)
     with pytest.raises(RunError, match=told):
@@ -100,6 +107,14 @@ def test_reports_that_cannot_be_used(said: bytes | Report, told: str) -> None:
         b"",
         b"\x91",
         pack(Orders(1, 1, "a", (order("9.9"),))),
+        pack(Orders(1, 1, "a", dropped=("9.9",))),
+        pack(Orders(1, 1, "a", served={"9.9": ()})),
+        pack(Orders(1, 1, "a", collect={"9.9/0.0": 4})),
+        pack(Orders(1, 1, "a", collect={"1.0/0.0": -4})),
+        pack(Orders(1, 1, "a", floors={"1.0/0.0": -4})),
+        pack(Orders(1, 1, "a", segments={"9.9/0.0": ()})),
+        pack(Orders(1, 1, "a", since=2, upto=1)),
+        pack(Orders(1, 1, "a", taken=-1)),
         pack(Orders(1, 1, "a", (order("1.0", collect={"1.0/0.0": -4}),))),
         pack(Orders(1, 1, "a", (order("sink.0", restart=checkpoint("sink.0", 1, 1, 1)),))),
     ],

@@ -108,6 +108,8 @@ class _Session:
         self._threads = StoreThreads(store, self._inbox.put)
         self._sources = _Sources(job, store, self._inbox.put)
         self._links = HostLinks(job.security, job.types_of, self._inbox.put)
+        self._report_at = 0.0
+        """When to look again whether there is something to report."""
         self._over: bool | None = None
         """None while the session runs; then whether the job is over."""
         self._server = Server(
@@ -145,16 +147,21 @@ class _Session:
 
     def _pause(self) -> float:
         """Compute for how long there is nothing to do unless a signal comes."""
-        due = (self._reporter.next_due, self._links.next_watch, self._machine.next_due)
+        due = (self._report_at, self._links.next_watch, self._machine.next_due)
         return max(min(due) - time.monotonic(), 0.0)
 
     def _report(self) -> None:
-        if time.monotonic() >= self._reporter.next_due:
+        now = time.monotonic()
+        if now < self._report_at:
+            return
+        self._report_at = now + self._job.report_every
+        if self._reporter.is_due(now) and self._machine.is_report_due(now):
             report = self._machine.report(
-                self._server.url, self._slot, os.getpid(), socket.gethostname()
+                now, self._server.url, self._slot, os.getpid(), socket.gethostname()
             )
-            unreached = self._links.unreached(time.monotonic())
+            unreached = self._links.unreached(now)
             self._reporter.tell(msgspec.structs.replace(report, unreached=unreached))
+            self._report_at = time.monotonic() + self._job.report_every
 
     def _close(self) -> None:
         self._reporter.close()
