@@ -177,23 +177,22 @@ def test_many_subscriptions_of_both_hosts_share_one_link(hosts: tuple[Host, Host
     assert link_threads() - before == 3
 
 
-def test_hosts_that_make_links_at_the_same_time_keep_one() -> None:
-    for _ in range(5):
-        hosts = (Host(), Host())
-        both = [
-            threading.Thread(target=host.connect, args=(other.url, 1))
-            for host, other in (hosts, hosts[::-1])
-        ]
-        for thread in both:
-            thread.start()
-        for host in hosts:
-            host.serve(claim(0, 7))
-        for host in hosts:
-            assert host.gets(Arrived).entry.cti == 7
-        links = [link for host in hosts for link in host.links._links.values()]
-        assert sorted(link.own for link in links) == [False, True]
-        for host in hosts:
-            host.close()
+@pytest.mark.parametrize("number", range(5))
+def test_hosts_that_make_links_at_the_same_time_keep_one(
+    hosts: tuple[Host, Host], number: int
+) -> None:
+    both = [
+        threading.Thread(target=host.connect, args=(other.url, 1))
+        for host, other in (hosts, hosts[::-1])
+    ]
+    for thread in both:
+        thread.start()
+    for host in hosts:
+        host.serve(claim(0, number))
+    for host in hosts:
+        assert host.gets(Arrived).entry.cti == number
+    links = [link for host in hosts for link in host.links._links.values()]
+    assert sorted(link.own for link in links) == [False, True]
 
 
 def test_a_host_that_is_refused_takes_the_link_that_comes(hosts: tuple[Host, Host]) -> None:
