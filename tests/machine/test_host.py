@@ -266,6 +266,29 @@ def test_rows_without_credit_fail_the_vertex() -> None:
     )
 
 
+def test_a_stream_that_comes_to_the_host_is_read_there() -> None:
+    host = new_host()
+    reader = order("1.0", inputs=elsewhere("0.0/0.0", "h2"))
+    obey(host, reader)
+    obey(host, reader, order("0.0"), number=2)
+    instance = host.running["1.0"].instance
+    assert isinstance(instance, Copying) and instance.cursors[0].near is not None
+
+
+def test_a_subscriber_gets_rows_as_soon_as_they_are_loaded() -> None:
+    host, old = new_host(), checkpoint("0.0", 4, 2, 2)
+    state, log = snapshot_at(old, 2), segment("0.0/0.0", 0, 2)
+    body = bytes(encode_entries(log.key, (entry(0, 2),)))
+    log = msgspec.structs.replace(log, ref=ObjectRef.of(log.key, body))
+    old = sealed(old, state)
+    obey(host, order("0.0", restart=old, segments={"0.0/0.0": (log,)}))
+    host.handle(Loaded(old.key, state), 0.0)
+    host.handle(Subscribed("s", "0.0/0.0", 0, 1 << 20), 0.0)
+    assert Get(log.key) in work(host)
+    host.handle(Loaded(log.key, body), 0.0)
+    assert [c.entry.end for c in work(host) if isinstance(c, Deliver)] == [2]
+
+
 def test_an_instance_for_which_nothing_came_is_not_looked_at() -> None:
     host = written()
     running = host.running["0.0"]
