@@ -52,7 +52,7 @@ from weir.job.signals import (
     Reported,
     Stored,
 )
-from weir.reliable.cursor import Cursor
+from weir.reliable.cursor import STEP_ROWS, Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body, ObjectExists
@@ -288,13 +288,13 @@ class Job:
             self._turn += 1
             self.now += TICK
             for host in self.machines:
-                for number, running in enumerate(host.running.values()):
+                for number, (name, running) in enumerate(host.running.items()):
                     due = (number + self._turn) % phases == 0
                     if due and isinstance(running.instance, Steady):
-                        running.instance.work()
-                # Not `work`, which looks at every input: rows are not what is measured.
-                host._keep(self.now)
-                self._stored(host, host._drained())
+                        running.instance.steps = 1
+                        host.note(name, STEP_ROWS)
+                _, commands = host.work(self.now)
+                self._stored(host, commands)
             self.round()
             self.tick()
         return self.costs

@@ -108,7 +108,7 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class Connect:
     """Read a stream of another host from row `seq` on, for the input of a vertex with this index.
-    What arrives carries the number of the connection."""
+    What arrives carries the number of the connection, which no other of this process has."""
 
     vertex: str
     input: int
@@ -116,24 +116,28 @@ class Connect:
     address: str
     stream: str
     seq: int
+    credit: int
+    """So many bytes may be sent before the vertex has read more; negative: it must read first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Close the connection of this input."""
+    """End this connection of an input."""
 
     vertex: str
     input: int
+    connection: int
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """An entry came over a connection."""
+    """An entry came over a connection; `size` bytes of credit were spent on it."""
 
     vertex: str
     input: int
     connection: int
     entry: Entry
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,7 @@ class Misled:
 
 @dataclass(frozen=True, slots=True)
 class MakeRoom:
-    """Make room for more: so many bytes that had arrived for this input were read by the vertex."""
+    """Give the writer credit back: the vertex has read so many bytes of this input."""
 
     vertex: str
     input: int
@@ -167,11 +171,13 @@ class MakeRoom:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Another host wants to read a stream of this one, from row `seq` on."""
+    """Another host wants to read a stream of this one, from row `seq` on; it takes `credit` bytes
+    before it has read any."""
 
     subscription: str
     stream: str
     seq: int
+    credit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +189,7 @@ class Unsubscribed:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """So many bytes of what was delivered were sent to the subscriber."""
+    """A subscriber has read so many bytes, and gives as much credit back."""
 
     subscription: str
     size: int
@@ -191,10 +197,11 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Send an entry to a subscriber."""
+    """Send an entry to a subscriber, for `size` bytes of its credit."""
 
     subscription: str
     entry: Entry
+    size: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,16 @@ Rules
    that came before, and refuses an entry after a gap: `arrive` returns False, and the stream must
    be read again from `wanted` on.
 2. A cursor that is attached to a stream of the same host reads that stream directly. Otherwise
-   entries arrive over a connection and wait in a queue; whoever sends them is held back by
-   `queued_bytes`.
+   entries arrive over a connection and wait in a queue; whoever sends them is held back by credit,
+   of which `queued_bytes` are not given back yet.
 3. `register` rewinds: the queue is emptied, and the cursor gets a new `connection` number, by which
    the host refuses what an older connection still brings. No two connections in a process have one
    number, so the cursor of a vertex's next instance cannot take its predecessor's entries.
 4. Entries that wait are handed over as one, up to about `STEP_ROWS` rows: cuts change nothing, and
    a vertex that is behind catches up in larger steps.
+5. Each entry comes with the bytes of credit that were spent on it. They count as queued until the
+   entry is handed on, or dropped because all its rows came before (then they were spent before).
+6. `has_news` is set whenever there may be something to read, and cleared only when nothing was.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from itertools import count
 
-from weir.events.batch import START, concat_batches
+from weir.events.batch import START
 from weir.reliable.log import LogStream, batch_bytes
-from weir.reliable.stream import Entry
+from weir.reliable.stream import Entry, joined
 
 STEP_ROWS = 65_536
 _numbers = count(1)
@@ -37,14 +40,20 @@ class Cursor:
         """The number of the next row to hand on."""
         self.cti = START
         """The last claim that was handed on."""
+        self._claimed = START
+        """The last claim that arrived over a connection."""
         self.connection = next(_numbers)
         """The number of the present connection; see rule 3."""
         self.queued_bytes = 0
         """The size of what has arrived and was not handed on yet."""
         self.on_read: Callable[[Cursor, Entry], None] | None = None
         """Is shown every entry right before it is handed on; the simulator's witness."""
-        self._queue: deque[Entry] = deque()
-        """The entries that have arrived, in order of number."""
+        self.on_news: Callable[[int], None] | None = None
+        """Is told that there may be something to read, and how many rows came."""
+        self.has_news = True
+        """Whether there may be something to read; see rule 6."""
+        self._queue: deque[tuple[Entry, int]] = deque()
+        """The entries that have arrived, in order of number, and the credit spent on each."""
         self._next_number = 0
         self._near: LogStream | None = None
 
@@ -52,6 +61,11 @@ class Cursor:
     def wanted(self) -> int:
         """The number of the next row to arrive."""
         return self._next_number
+
+    @property
+    def newest(self) -> int:
+        """The last claim that can be read, or was read."""
+        return max(self.cti, self._claimed if self._near is None else self._near.cti)
 
     @property
     def near(self) -> LogStream | None:
@@ -63,6 +77,8 @@ class Cursor:
         self._reset()
         self._near = stream
         stream.register(self.reader, self.position)
+        stream.watch(self.reader, self._tell)
+        self._tell(max(stream.end - self.position, 0))
 
     def detach(self) -> None:
         """Stop reading directly from a stream of the same host."""
@@ -77,29 +93,51 @@ class Cursor:
         self._reset()
         if self._near is not None:
             self._near.register(self.reader, seq)
+        self._tell(0)
+
+    def _tell(self, rows: int) -> None:
+        self.has_news = True
+        if self.on_news is not None:
+            self.on_news(rows)
 
     def reconnect(self) -> int:
         """Begin a new connection and return its number; only what comes over it counts now."""
         self.connection = next(_numbers)
-        self._next_number = self._queue[-1].end if self._queue else self.position
+        self._next_number = self._queue[-1][0].end if self._queue else self.position
         return self.connection
 
     def _reset(self) -> None:
         self._queue.clear()
-        self.queued_bytes = 0
+        self.queued_bytes, self._claimed = 0, START
         self.connection = next(_numbers)
         self._next_number = self.position
 
-    def arrive(self, entry: Entry) -> bool:
-        """Take an entry from the present connection; False when rows before it are missing."""
+    def arrive(self, entry: Entry, size: int | None = None) -> bool:
+        """Take an entry from the present connection, for which so many bytes of credit were spent
+        (None: the bytes of its rows); False when rows before it are missing."""
         if entry.seq > self._next_number:
             return False
         skip = min(self._next_number - entry.seq, len(entry.rows))
         rows = entry.rows.slice(skip, len(entry.rows)) if skip else entry.rows
-        self._queue.append(Entry(self._next_number, rows, entry.cti))
+        if not len(rows):
+            size = 0
+        elif size is None:
+            size = batch_bytes(entry.rows)
+        self._enqueue(Entry(self._next_number, rows, entry.cti), size)
         self._next_number += len(rows)
-        self.queued_bytes += batch_bytes(rows)
+        self._claimed = max(self._claimed, entry.cti)
+        self.queued_bytes += size
+        self._tell(len(rows))
         return True
+
+    def _enqueue(self, entry: Entry, size: int) -> None:
+        """Let an entry wait; a claim waits with what came before it."""
+        if not len(entry.rows) and self._queue:
+            last, spent = self._queue[-1]
+            cti = max(last.cti, entry.cti)
+            self._queue[-1] = Entry(last.seq, last.rows, cti), spent
+        else:
+            self._queue.append((entry, size))
 
     def read_next(self, reader: Hashable) -> Entry | None:
         """Hand on what waits, as one entry; None when nothing does."""
@@ -108,12 +146,13 @@ class Cursor:
         while count < STEP_ROWS and (entry := self._take()) is not None:
             entries.append(entry)
             count += len(entry.rows)
+        if count < STEP_ROWS:
+            self.has_news = False
         if not entries:
             return None
-        self.cti = max(self.cti, *(e.cti for e in entries))
-        filled = [e.rows for e in entries if len(e.rows)] or [entries[-1].rows]
-        rows = filled[0] if len(filled) == 1 else concat_batches(filled)
-        entry = Entry(entries[0].seq, rows, self.cti)
+        entry = joined(entries)
+        self.cti = max(self.cti, entry.cti)
+        entry = Entry(entry.seq, entry.rows, self.cti)
         if self.on_read is not None:
             self.on_read(self, entry)
         self.position = entries[-1].end
@@ -124,6 +163,6 @@ class Cursor:
             return self._near.read_next(self.reader)
         if not self._queue:
             return None
-        entry = self._queue.popleft()
-        self.queued_bytes -= batch_bytes(entry.rows)
+        entry, size = self._queue.popleft()
+        self.queued_bytes -= size
         return entry

@@ -65,6 +65,8 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 
 def batch_bytes(rows: Batch) -> int:
     """Count the bytes of some rows in memory."""
+    if not len(rows):
+        return 0
     payload: int = sum(c.nbytes for c in rows.columns)
     return 8 * len(rows) * (2 + len(rows.origin)) + payload
 
@@ -122,6 +124,8 @@ class LogStream:
         """The bytes of all entries."""
         self._readers: dict[Hashable, tuple[int, int]] = {}
         """For each reader the number of its next row, and the last CTI that it was given."""
+        self._watchers: dict[Hashable, Callable[[int], None]] = {}
+        """Whom to tell, by reader, that there may be something to read."""
         self._loaded: dict[str, Sequence[Entry]] = {}
         """The rows of segments that were missing, by key; the last few."""
         self._written_by = written_by
@@ -134,6 +138,8 @@ class LogStream:
         """The segment that is being written to the store; the host sets it."""
         self.missing: dict[str, Segment] = {}
         """The segments that must be loaded before a reader can go on, by key."""
+        self.on_missing: Callable[[str], None] | None = None
+        """Is told the stream's name when a segment is put into `missing`."""
 
     # --- where it stands ---------------------------------------------------------------------
 
@@ -208,6 +214,7 @@ class LogStream:
         self._cti = max(self._cti, entry.cti)
         self._append(Entry(self._end, rows, self._cti))
         self._end += len(rows)
+        self._tell(len(rows))
 
     def _append(self, entry: Entry) -> None:
         if self._collected > entry.seq:
@@ -237,8 +244,13 @@ class LogStream:
             self._repeated.add(entry.rows.slice(first - entry.seq, stop - entry.seq))
             if stop == segment.end and str(self._repeated.checksum) != segment.checksum:
                 self.doubt = violation_among(self.name, segment.first, stop, self._written_by())
-                self.missing[segment.key] = segment
+                self._miss(segment)
                 return
+
+    def _miss(self, segment: Segment) -> None:
+        self.missing[segment.key] = segment
+        if self.on_missing is not None:
+            self.on_missing(self.name)
 
     # --- durability --------------------------------------------------------------------------
 
@@ -271,6 +283,8 @@ class LogStream:
             if segment.first <= self.durable < segment.end:
                 self._segments.append(segment)
         self._forget_read()
+        if self._synchronous:
+            self._tell(1)
 
     def collect(self, seq: int) -> None:
         """Forget the rows below this number: nobody will ask for them again."""
@@ -319,8 +333,18 @@ class LogStream:
             )
         self._readers[reader] = (seq, START)
 
+    def watch(self, reader: Hashable, tell: Callable[[int], None]) -> None:
+        """Tell a reader, until it is unregistered, whenever there may be something to read: how
+        many rows at least (0: a claim)."""
+        self._watchers[reader] = tell
+
+    def _tell(self, rows: int) -> None:
+        for tell in self._watchers.values():
+            tell(rows)
+
     def unregister(self, reader: Hashable) -> None:
         self._readers.pop(reader, None)
+        self._watchers.pop(reader, None)
         self._forget_read()
 
     def position(self, reader: Hashable) -> int:
@@ -346,7 +370,8 @@ class LogStream:
             if entry.end > seq:
                 return _from(entry, seq)
             if entry.end == seq and entry.cti > cti:
-                return Entry(seq, entry.rows.slice(0, 0), entry.cti)
+                nothing = entry.rows.slice(0, 0) if len(entry.rows) else entry.rows
+                return Entry(seq, nothing, entry.cti)
         return None
 
     def _from_segment(self, seq: int) -> Entry | None:
@@ -354,7 +379,7 @@ class LogStream:
             if segment.first <= seq < segment.end:
                 entries = self._loaded.get(segment.key)
                 if entries is None:
-                    self.missing[segment.key] = segment
+                    self._miss(segment)
                     return None
                 return _from(next(e for e in entries if e.end > seq), seq)
         raise RunError(f"stream {self.name}: row {seq} is neither in memory nor in a segment")
@@ -378,6 +403,7 @@ class LogStream:
         self._loaded[key] = entries
         while len(self._loaded) > max(4, 2 * len(self._readers)):
             del self._loaded[next(iter(self._loaded))]
+        self._tell(1)
 
 
 def _from(entry: Entry, seq: int) -> Entry:

@@ -14,12 +14,12 @@ Rules (StreamScope §3.1)
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from weir.errors import RunError
-from weir.events.batch import START, Batch
+from weir.events.batch import START, Batch, concat_batches
 from weir.reliable.differences import WrittenBy, other_rows
 from weir.reliable.digest import OrderedChecksum
 from weir.reliable.traces import Trace
@@ -37,6 +37,12 @@ class Entry:
     def end(self) -> int:
         """The number of the next row."""
         return self.seq + len(self.rows)
+
+
+def joined(entries: Sequence[Entry]) -> Entry:
+    """Make one entry of consecutive ones, with the largest of their claims."""
+    filled = [e.rows for e in entries if len(e.rows)] or [entries[-1].rows]
+    return Entry(entries[0].seq, concat_batches(filled), max(e.cti for e in entries))
 
 
 class StreamWriter(Protocol):
