@@ -229,7 +229,7 @@ def finer_rows(file: ParquetFile | ArrowFile, most: int) -> tuple[int, int]:
 
 
 def _is_nanoseconds(dtype: pa.DataType) -> bool:
-    return pa.types.is_timestamp(dtype) and dtype.unit == "ns"
+    return bool(pa.types.is_timestamp(dtype) and dtype.unit == "ns")
 
 
 def _rows_within(limit: int, size: int, metadata: pq.FileMetaData, names: Sequence[str]) -> int:
