@@ -482,6 +482,13 @@ def test_cast_gives_the_value_or_fails_and_try_cast_gives_null(case):
             check(Cast(x, type=target), [value], x=column.slice(row, 1))
 
 
+def test_a_value_as_large_as_the_memory_leaves_room_for_its_event():
+    huge = pa.array(["x" * 100_000])
+    with pytest.raises(RunError, match=r"cannot CAST 'x+…, on event {'vs': 0, ") as info:
+        values(Cast(x, type=BIGINT), x=huge)
+    assert len(str(info.value)) < 9000
+
+
 def test_a_failing_cast_names_its_event():
     with pytest.raises(
         RunError, match=r"cannot CAST 'x' to BIGINT, on event {'vs': 20, 've': 21, 'x': 'x'}"
