@@ -173,7 +173,7 @@ def outcome(text: str, directory: Path) -> str:
     try:
         program = parse_program(text, directory=directory)
     except ScriptError as error:
-        lines = text.splitlines() or [""]
+        lines = text.split("\n")
         assert 1 <= error.line <= len(lines), text
         assert 1 <= error.column <= len(lines[error.line - 1]) + 1, text
         shown = str(error)

@@ -157,7 +157,11 @@ class _Session:
         self._report_at = now + self._job.report_every
         if self._reporter.is_due(now) and self._machine.is_report_due(now):
             report = self._machine.report(
-                now, self._server.url, self._slot, os.getpid(), socket.gethostname()
+                now,
+                address=self._server.url,
+                slot=self._slot,
+                pid=os.getpid(),
+                machine=socket.gethostname(),
             )
             unreached = self._links.unreached(now)
             self._reporter.tell(msgspec.structs.replace(report, unreached=unreached))
