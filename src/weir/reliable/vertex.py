@@ -6,8 +6,8 @@ Rules (StreamScope §3.2)
 2. `snapshot` = (input positions, output positions, state as Arrow tables), at any step.
 3. `load` of a snapshot makes the vertex go on from there: it reads its inputs from those
    positions and writes the same rows under the same numbers as before.
-4. A hash split sends a row to part (hash of its key columns) mod parts; every part is a stream
-   of its own, with its own numbers and the chain's CTI.
+4. A hash split sends a row to the part that has the bucket of its key columns (`events/hashing.py`);
+   every part is a stream of its own, with its own numbers and the chain's CTI.
 5. The vertex calls `see` with all rows and claims right before it gives them to the chain. With
    `pieces` = n it gives the chain n rows at a time, and claims apart from rows: a claim is given in
    steps, each of which releases the waiting rows of n different times. Such cuts change no result,
@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import START, Batch, Int64s
-from weir.events.hashing import hash_rows
+from weir.events.hashing import BUCKETS, buckets_of
 from weir.events.hashing_loops import by_part
 from weir.kernels.kernel import Tables
 from weir.reliable.chain import Chain
@@ -247,7 +247,5 @@ class Vertex:
 def parts_of(rows: Batch, keys: Sequence[int], count: int) -> npt.NDArray[np.uint32]:
     """Compute the part of each row under a hash split; it is the same in all processes and
     releases."""
-    _, second = hash_rows([rows.columns[k] for k in keys], len(rows))
-    # Which half it is, of which word, is a format.
-    upper = (second >> np.uint64(32)).astype(np.uint32)  # numbers of 32 bits divide faster
-    return upper % np.uint32(count)
+    buckets = buckets_of([rows.columns[k] for k in keys], len(rows))
+    return (buckets * count // BUCKETS).astype(np.uint32)

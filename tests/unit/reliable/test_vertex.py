@@ -164,24 +164,6 @@ def _keyed(*columns: pa.Array) -> Batch:
     return Batch(times, times + 1, columns)
 
 
-PINNED = {
-    "numbers": [3, 3, 1, 2, 2, 3, 1, 1, 2, 1, 3],
-    "texts": [5, 3, 4, 5, 2, 3, 1],
-    "both": [4, 1, 1],
-}
-
-
-def test_the_split_is_pinned() -> None:
-    """Other numbers would send a key's rows elsewhere than the state that waits for them."""
-    numbers = _keyed(pa.array([*range(10), None]))
-    texts = _keyed(pa.array(["", "a", "b", "user-1", "user-2", "żółw", None]))
-    both = _keyed(pa.array([1, 1, 2]), pa.array(["x", "y", "x"]))
-    assert parts_of(numbers, [0], 4).tolist() == PINNED["numbers"]
-    assert parts_of(texts, [0], 7).tolist() == PINNED["texts"]
-    assert parts_of(both, [0, 1], 5).tolist() == PINNED["both"]
-    assert parts_of(both, [0], 5).tolist()[0] == parts_of(both, [0], 5).tolist()[1]
-
-
 def test_the_split_is_even() -> None:
     counts = np.bincount(parts_of(_keyed(pa.array(np.arange(30_000))), [0], 3))
     assert (abs(counts - 10_000) < 500).all()
