@@ -49,6 +49,7 @@ from weir.reliable.objects import ObjectRef
 from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import See, Snapshot
+from weir.reliable.views import Layout, layout_of, view_of_part
 from weir.runtime.instance import Instance, SinkInstance, make_cursors
 from weir.runtime.topology import OutletSpec, Topology, VertexSpec, stream_name, vertex_name, wire
 
@@ -62,13 +63,13 @@ SIZE = 1000
 def job_of(stages: int, vertices: int) -> Topology:
     """Wire a job in which every vertex of a stage reads all vertices of the one before it."""
     specs = []
+    split = layout_of([((0,), vertices)])
     for stage in range(stages):
         last = stage == stages - 1
         for index in range(vertices):
             name = vertex_name(stage, index)
-            parts = 1 if last else vertices
             before = [vertex_name(stage - 1, w) for w in range(vertices)] if stage else []
-            inputs = tuple(stream_name(writer, 0, index) for writer in before)
+            inputs = tuple(stream_name(writer) for writer in before)
             specs.append(
                 VertexSpec(
                     id=name,
@@ -77,15 +78,11 @@ def job_of(stages: int, vertices: int) -> Topology:
                     index=index,
                     inputs=inputs,
                     ports=(0,) * len(inputs),
-                    outlets=(
-                        OutletSpec(
-                            tuple(stream_name(name, 0, part) for part in range(parts)),
-                            None if last else (0,),
-                        ),
-                    ),
+                    outlets=(OutletSpec(stream_name(name), Layout() if last else split),),
+                    views=(view_of_part((0,), index, vertices),) * len(inputs),
                 )
             )
-    ends = tuple(stream_name(vertex_name(stages - 1, v), 0, 0) for v in range(vertices))
+    ends = tuple(stream_name(vertex_name(stages - 1, v)) for v in range(vertices))
     sink = VertexSpec(
         id=vertex_name("sink", 0),
         kind="sink",
@@ -112,7 +109,7 @@ class Steady:
         self.cursors: tuple[Cursor, ...] = make_cursors(spec)
         starts = (0,) * len(spec.outputs) if start is None else start.outputs
         self.streams = {
-            name: LogStream(name, segments.get(name, ()), at)
+            name: LogStream(name, segments.get(name, ()), at, spec.layout(name))
             for name, at in zip(spec.outputs, starts, strict=True)
         }
         self.steps = 0

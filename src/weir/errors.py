@@ -323,8 +323,8 @@ class OperatorFailed(EventFailed):
 class DeterminismViolation(RunError):
     """Says that a stream was written other rows under numbers that it already had.
 
-    >>> print(DeterminismViolation("stream 0.0/0.0: row 3 was 1, written again it is 2"))
-    stream 0.0/0.0: row 3 was 1, written again it is 2
+    >>> print(DeterminismViolation("stream 0.0/0: row 3 was 1, written again it is 2"))
+    stream 0.0/0: row 3 was 1, written again it is 2
     """
 
 

@@ -255,7 +255,7 @@ def _bother_host(url: str) -> None:
     wishes = (
         b"",
         b"\x99",
-        msgspec.msgpack.encode({"stream": "0.0/0.0", "seq": -5}),
+        msgspec.msgpack.encode({"stream": "0.0/0", "seq": -5}),
         msgspec.msgpack.encode({"stream": "no such", "seq": 0}),
     )
     for wish in wishes:

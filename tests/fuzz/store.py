@@ -146,8 +146,8 @@ _SNAPSHOT = Snapshot(
     (3, 4), (5,), {"a": pa.table({"x": [1, 2], "s": ["é", None]}), "b": pa.table({"y": [1.5]})}
 )
 _LEDGER = Ledger(
-    3, "m", 7, {"1.0": (checkpoint("1.0", 1, 5, 5),)}, {"0.0/0.0": (segment("0.0/0.0", 0, 7),)},
-    {"0.0/0.0": 2}, 4,
+    3, "m", 7, {"1.0": (checkpoint("1.0", 1, 5, 5),)}, {"0.0/0": (segment("0.0/0", 0, 7),)},
+    {"0.0/0": 2}, 4,
 )  # fmt: skip
 _FIRST = Ledger(number=0)
 PLAN = PlanFingerprint((PlanPart("stage 0", "1 vertex", "a"),))

@@ -102,8 +102,8 @@ def _reports() -> list[bytes]:
             late=1,
             bad=1,
             checkpoints=(checkpoint("0.0", 1, 5, 5, source, log=3),),
-            segments={"0.0/0.0": (segment("0.0/0.0", 0, 6, source),)},
-            flushed={"0.0/0.0": 0},
+            segments={"0.0/0": (segment("0.0/0", 0, 6, source),)},
+            flushed={"0.0/0": 0},
             log_end=ObjectRef(ingress_key("0.0", 4), 0, 9, 9, "ab"),
         ),
         VertexReport(
@@ -117,7 +117,7 @@ def _reports() -> list[bytes]:
             3,
             100,
             checkpoints=(checkpoint("1.0", 1, 5, 5, inner), checkpoint("1.0", 2, 6, 6, inner)),
-            segments={"1.0/0.0": (segment("1.0/0.0", 0, 7, inner),)},
+            segments={"1.0/0": (segment("1.0/0", 0, 7, inner),)},
         ),
         VertexReport("sink.0", sink, "running", (3,), (), 2, 3, kept=1),
     )
@@ -169,10 +169,10 @@ def _orders_samples() -> list[bytes]:
         "1.0",
         2,
         checkpoint("1.0", 1, 5, 5),
-        inputs={"0.0/0.0": place},
-        floors={"0.0/0.0": 1},
-        collect={"1.0/0.0": 2},
-        segments={"1.0/0.0": (segment("1.0/0.0", 0, 7),)},
+        inputs={"0.0/0": place},
+        floors={"0.0/0": 1},
+        collect={"1.0/0": 2},
+        segments={"1.0/0": (segment("1.0/0", 0, 7),)},
     )
     vertices = [(inner,), (order("0.0"), order("sink.0")), (order("0.0"), inner), ()]
     return [
@@ -275,7 +275,7 @@ def _stored(name: str, *, sealed: bool) -> Target:
 
 TARGETS: dict[str, Target] = {
     "script": Target(lambda: [p.encode() for p in PROGRAMS], _script),
-    "wanted": Target(lambda: [pack(Wanted("1.0/0.0", 300)), pack(Wanted("é", 2**40))], _wanted),
+    "wanted": Target(lambda: [pack(Wanted("1.0/0", 300)), pack(Wanted("é", 2**40))], _wanted),
     "report": Target(_reports, _report),
     "preparing": Target(lambda: [pack(Preparing(1, "w", 3, 30))], _preparing),
     "orders": Target(_orders_samples, _orders),

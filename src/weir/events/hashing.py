@@ -33,7 +33,6 @@ UInt64s = npt.NDArray[np.uint64]
 
 BUCKETS = 4096
 """How many buckets there are; see rule 4. There are never more parts (`plan/limits.py`)."""
-_TO_BUCKET = np.uint64(64 - 12)
 
 _SEEDS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 _CANONICAL_NAN = np.int64(0x7FF8000000000000)
@@ -51,7 +50,7 @@ def hash_rows(columns: Sequence[pa.Array], length: int) -> tuple[UInt64s, UInt64
 def buckets_of(columns: Sequence[pa.Array], length: int) -> npt.NDArray[np.int64]:
     """Compute the bucket of each row by these key columns; see rule 4."""
     _, second = hash_rows(columns, length)
-    return (second >> _TO_BUCKET).view(np.int64)
+    return (second >> np.uint64(52)).view(np.int64)
 
 
 def bucket_range(part: int, parts: int) -> tuple[int, int]:

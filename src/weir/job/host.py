@@ -125,8 +125,8 @@ class Host:
                 cursor = self._cursor(vertex, input, connection)
                 if cursor is not None:
                     self._running[vertex].fail(f"stream {cursor.stream}: {why}")
-            case Subscribed(subscription, stream, seq):
-                self._out += self._subscribers.add(subscription, stream, seq)
+            case Subscribed(subscription, stream, seq, view):
+                self._out += self._subscribers.add(subscription, stream, seq, view)
             case Unsubscribed(subscription):
                 self._subscribers.remove(subscription)
             case Taken(subscription, size):
@@ -338,7 +338,7 @@ class Host:
             s.held_bytes > limit and s.volatile_bytes > limit for s in instance.streams.values()
         ):
             return "store"
-        written = [instance.streams[s] for o in instance.spec.outlets for s in o.streams]
+        written = [instance.streams[outlet.stream] for outlet in instance.spec.outlets]
         ahead = bool(written) and all(s.is_ahead(self._settings.ahead_buffer) for s in written)
         return "readers" if ahead else None
 

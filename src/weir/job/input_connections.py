@@ -79,6 +79,7 @@ class InputConnections:
                 address=address,
                 stream=cursor.stream,
                 seq=cursor.wanted,
+                view=cursor.view,
             )
         )
         return commands

@@ -20,7 +20,7 @@ from weir.reliable.digest import OrderedChecksum
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.object_names import segment_key
 from weir.reliable.objects import ObjectRef
-from weir.reliable.stream import Entry
+from weir.reliable.views import HeldEntry
 
 
 class SegmentFlush:
@@ -52,10 +52,10 @@ class SegmentFlush:
                 commands.append(self._begin(stream, entries))
         return commands
 
-    def _begin(self, stream: LogStream, entries: tuple[Entry, ...]) -> Put:
+    def _begin(self, stream: LogStream, entries: tuple[HeldEntry, ...]) -> Put:
         checksum = OrderedChecksum()
         for entry in entries if self._settings.check else ():
-            checksum.add(entry.rows)
+            checksum.add(entry.in_order().rows)
         key = segment_key(stream.name, entries[0].seq, self._incarnation)
         last = entries[-1]
         checked = str(checksum) if self._settings.check else ""
@@ -64,7 +64,8 @@ class SegmentFlush:
         )
         stream.flushing = segment
         self._under_way[key] = (stream, segment)
-        return Put(key, lambda: encode_entries(key, entries))
+        stored = tuple(entry.stored() for entry in entries)
+        return Put(key, lambda: encode_entries(key, stored))
 
     def stored(self, key: str, ref: ObjectRef | None) -> bool:
         """Take in that an object is durable; say whether it was a segment of these streams."""

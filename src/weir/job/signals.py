@@ -17,6 +17,7 @@ from weir.job.messages import Orders, Preparing, Pulse, Report
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
+from weir.reliable.views import View
 
 # --- the store -----------------------------------------------------------------------------
 
@@ -107,8 +108,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Read a stream of another host from row `seq` on, for the input of a vertex with this index.
-    What arrives carries the number of the connection."""
+    """Read a stream of another host, or this view of it, from number `seq` on, for the input of a
+    vertex with this index. What arrives carries the number of the connection."""
 
     vertex: str
     input: int
@@ -116,6 +117,7 @@ class Connect:
     address: str
     stream: str
     seq: int
+    view: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +169,12 @@ class MakeRoom:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Another host wants to read a stream of this one, from row `seq` on."""
+    """Another host wants to read a stream of this one, or a view of it, from number `seq` on."""
 
     subscription: str
     stream: str
     seq: int
+    view: View | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Serves a host's streams to other hosts: a subscriber gets entries while it has credit.
 
 Rules
-1. If a stream is not on this host, or the rows that a subscriber asks for are collected, the host
-   ends the subscription, and the reader tries another host.
+1. If a stream is not on this host, or the rows that a subscriber asks for are collected, or no
+   reader of the stream has the view that it asks for, the host ends the subscription, and the
+   reader tries another host.
 2. At most about `send_buffer` bytes are under way to one subscriber; what has been sent makes room
    for more.
 """
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 
 from weir.job.signals import Deliver, EndSubscription, HostCommand
 from weir.reliable.log import LogStream, batch_bytes
+from weir.reliable.views import View
 
 
 @dataclass(slots=True)
@@ -32,12 +34,14 @@ class Subscribers:
         self._streams, self._send_buffer = streams, send_buffer
         self._subscriptions: dict[str, _Subscription] = {}
 
-    def add(self, subscription: str, stream: str, seq: int) -> list[HostCommand]:
-        """Serve a stream from this row on, or end the subscription at once."""
+    def add(
+        self, subscription: str, stream: str, seq: int, view: View | None = None
+    ) -> list[HostCommand]:
+        """Serve a stream, or a view of it, from this number on, or end the subscription at once."""
         log = self._streams.get(stream)
-        if log is None or seq < log.collected:
+        if log is None or seq < log.collected or not log.has_view(view):
             return [EndSubscription(subscription)]
-        log.register(subscription, seq)
+        log.register(subscription, seq, view)
         self._subscriptions[subscription] = _Subscription(stream)
         return []
 

@@ -18,7 +18,7 @@ from weir.loops.interrupts import plain_interrupts
 from weir.plan.program import Output, Program
 from weir.plan.stages import StagedPlan
 from weir.reliable.digest import Digest, digest
-from weir.reliable.stream import MemoryStream
+from weir.reliable.memory_stream import MemoryStream
 from weir.reliable.traces import Traces
 from weir.reliable.vertex import Vertex
 from weir.runtime.failed_rows import completing
@@ -119,7 +119,8 @@ class LocalRun:
         trace = None
         if traces is not None:
             trace = traces.of(name, stream_schema(self.plan, writer, name).names)
-        return MemoryStream(name, check=check, written_by=by, trace=trace)
+        layout = writer.layout(name)
+        return MemoryStream(name, layout, check=check, written_by=by, trace=trace)
 
     def _watch_streams(self) -> None:
         for name, stream in self.streams.items():
@@ -134,7 +135,9 @@ class LocalRun:
         if spec.kind == "source":
             name = self._partition(spec).name
             return make_source_vertex(self.plan, spec, name, self.streams)
-        inputs = [self.streams[name] for name in spec.inputs]
+        inputs = [
+            self.streams[name].through(spec.view(input)) for input, name in enumerate(spec.inputs)
+        ]
         return make_vertex(self.plan, spec, inputs, self.streams)
 
     def restart(self, vertex: VertexId) -> None:

@@ -1,9 +1,10 @@
 """The reading end of a stream in a live vertex: near (a hand-over) or far (a connection).
 
 Rules
-1. A cursor hands each row on once, in order of number, whatever a connection brings: it drops rows
-   that came before, and refuses an entry after a gap: `arrive` returns False, and the stream must
-   be read again from `wanted` on.
+1. A cursor hands each row on once, in order of number, whatever a connection brings: it drops what
+   an entry covers that came before, and refuses an entry after a gap: `arrive` returns False, and
+   the stream must be read again from `wanted` on. What an entry covers counts, not which rows it
+   has: rows of other views are no gap.
 2. A cursor that is attached to a stream of the same host reads that stream directly. Otherwise
    entries arrive over a connection and wait in a queue; whoever sends them is held back by
    `queued_bytes`.
@@ -20,9 +21,10 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from itertools import count
 
-from weir.events.batch import START, concat_batches
+from weir.events.batch import START
 from weir.reliable.log import LogStream, batch_bytes
-from weir.reliable.stream import Entry
+from weir.reliable.stream import Entry, joined
+from weir.reliable.views import View
 
 STEP_ROWS = 65_536
 _numbers = count(1)
@@ -31,10 +33,12 @@ _numbers = count(1)
 class Cursor:
     """A cursor reads one input of a live vertex, from the same host or over a connection."""
 
-    def __init__(self, stream: str, reader: Hashable) -> None:
-        self.stream, self.reader = stream, reader
+    def __init__(self, stream: str, reader: Hashable, view: View | None = None) -> None:
+        self.stream, self.reader, self.view = stream, reader, view
         self.position = 0
-        """The number of the next row to hand on."""
+        """The number up to which all was handed on."""
+        self.count = 0
+        """How many rows were handed on."""
         self.cti = START
         """The last claim that was handed on."""
         self.connection = next(_numbers)
@@ -50,7 +54,7 @@ class Cursor:
 
     @property
     def wanted(self) -> int:
-        """The number of the next row to arrive."""
+        """The number up to which all has arrived."""
         return self._next_number
 
     @property
@@ -62,7 +66,7 @@ class Cursor:
         """Read from now on directly from this stream of the same host."""
         self._reset()
         self._near = stream
-        stream.register(self.reader, self.position)
+        stream.register(self.reader, self.position, self.view)
 
     def detach(self) -> None:
         """Stop reading directly from a stream of the same host."""
@@ -76,7 +80,7 @@ class Cursor:
         self.position, self.cti = seq, START
         self._reset()
         if self._near is not None:
-            self._near.register(self.reader, seq)
+            self._near.register(self.reader, seq, self.view)
 
     def reconnect(self) -> int:
         """Begin a new connection and return its number; only what comes over it counts now."""
@@ -91,14 +95,13 @@ class Cursor:
         self._next_number = self.position
 
     def arrive(self, entry: Entry) -> bool:
-        """Take an entry from the present connection; False when rows before it are missing."""
+        """Take an entry from the present connection; False when something before it is missing."""
         if entry.seq > self._next_number:
             return False
-        skip = min(self._next_number - entry.seq, len(entry.rows))
-        rows = entry.rows.slice(skip, len(entry.rows)) if skip else entry.rows
-        self._queue.append(Entry(self._next_number, rows, entry.cti))
-        self._next_number += len(rows)
-        self.queued_bytes += batch_bytes(rows)
+        new = entry.since(self._next_number)
+        self._queue.append(new)
+        self._next_number = new.end
+        self.queued_bytes += batch_bytes(new.rows)
         return True
 
     def read_next(self, reader: Hashable) -> Entry | None:
@@ -111,12 +114,11 @@ class Cursor:
         if not entries:
             return None
         self.cti = max(self.cti, *(e.cti for e in entries))
-        filled = [e.rows for e in entries if len(e.rows)] or [entries[-1].rows]
-        rows = filled[0] if len(filled) == 1 else concat_batches(filled)
-        entry = Entry(entries[0].seq, rows, self.cti)
+        entry = joined(entries, self.cti)
         if self.on_read is not None:
             self.on_read(self, entry)
-        self.position = entries[-1].end
+        self.position = entry.end
+        self.count += len(entry.rows)
         return entry
 
     def _take(self) -> Entry | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weir.events.batch import empty_batch
@@ -63,7 +63,7 @@ class Network:
             connection=command.connection,
             server=server,
         )
-        self._world.hosts.tell(server, Subscribed(key, command.stream, command.seq))
+        self._world.hosts.tell(server, Subscribed(key, command.stream, command.seq, command.view))
 
     def disconnect(self, reader: SimulatedHost, vertex: str, input: int) -> None:
         for key, channel in list(self._channels.items()):
@@ -93,7 +93,7 @@ class Network:
             self.cut(key)
             return
         if not len(entry.rows):  # as on a real channel: a mere claim has no columns
-            entry = Entry(entry.seq, empty_batch(()), entry.cti)
+            entry = replace(entry, rows=empty_batch(()))
 
         def arrive() -> None:
             if channel.open:

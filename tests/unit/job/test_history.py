@@ -32,9 +32,9 @@ PLAN = DrawnPlan(
     (stage(0, "A"), stage(1)),
     (DrawnOutput("B", "rows", "b.csv", (1,)),),
     (
-        DrawnVertex("0.0", "source", 0, (), ("0.0/0.0",), "a.jsonl"),
-        DrawnVertex("1.0", "inner", 1, ("0.0/0.0",), ("1.0/0.0",), ""),
-        DrawnVertex("sink.0", "sink", 0, ("1.0/0.0",), (), ""),
+        DrawnVertex("0.0", "source", 0, (), ("0.0/0",), "a.jsonl"),
+        DrawnVertex("1.0", "inner", 1, ("0.0/0",), ("1.0/0",), ""),
+        DrawnVertex("sink.0", "sink", 0, ("1.0/0",), (), ""),
     ),
 )
 

@@ -35,7 +35,7 @@ from weir.errors import RunError
 from weir.reliable.codec import record_of
 from weir.reliable.stream import Entry
 from weir.spark.live.addresses import Endpoint, bracketed, free_port
-from weir.spark.live.message_checks import EntryNumber, Wanted, read_entry, read_wanted
+from weir.spark.live.message_checks import Wanted, number_of, read_entry, read_wanted
 from weir.spark.live.tls import Tls
 
 # Else gRPC tells stderr of everybody who comes to a port with TLS and has no certificate.
@@ -191,7 +191,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
                 if entry is None:
                     writer.write_metadata(_SIGN)
                     continue
-                number = msgspec.msgpack.encode(EntryNumber(entry.seq, entry.cti))
+                number = msgspec.msgpack.encode(number_of(entry))
                 if len(entry.rows):
                     record = record_of(entry)
                     if not began:

@@ -197,7 +197,7 @@ class _Session:
         """Begin a subscription; a thread of the server calls this."""
         subscription = Subscription(uuid4().hex)
         self._subscriptions[subscription.name] = subscription
-        self._inbox.put(Subscribed(subscription.name, request.stream, request.seq))
+        self._inbox.put(Subscribed(subscription.name, request.stream, request.seq, request.view))
         return subscription
 
     def _unsubscribe(self, subscription: Subscription) -> None:

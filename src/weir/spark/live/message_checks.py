@@ -17,11 +17,12 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from weir.errors import RunError
 from weir.events.arrow_streams import check_intact
-from weir.events.batch import empty_batch
+from weir.events.batch import Int64s, empty_batch
 from weir.job.messages import (
     Checkpoint,
     Orders,
@@ -35,10 +36,11 @@ from weir.job.messages import (
     decode_report,
 )
 from weir.job.poison import Step
-from weir.reliable.codec import entry_of
+from weir.reliable.codec import numbers_after, rows_of, steps_of
 from weir.reliable.object_names import is_known
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
+from weir.reliable.views import View
 from weir.runtime.topology import Topology, VertexSpec
 
 _SAME = "do all machines have the same version of Weir?"
@@ -50,17 +52,26 @@ _TIMES = 2
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A reader's request for the entries of a stream, from row `seq` on."""
+    """A reader's request for the entries of a stream, or of a view, from number `seq` on."""
 
     stream: str
     seq: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
+    view: View | None = None
 
 
 class EntryNumber(msgspec.Struct, frozen=True, array_like=True):
-    """The metadata of an entry on a channel: its number and its CTI."""
+    """The metadata of an entry on a channel: its number and its CTI; of a view also how many rows
+    it leaves out, and the numbers of those that it has (`codec.steps_of`)."""
 
     seq: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
     cti: Annotated[int, msgspec.Meta(ge=-_LARGEST - 1, le=_LARGEST)]
+    left_out: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)] = 0
+    steps: bytes = b""
+
+
+def number_of(entry: Entry) -> EntryNumber:
+    """Make the metadata of an entry."""
+    return EntryNumber(entry.seq, entry.cti, entry.left_out, steps_of(entry))
 
 
 _wanted_decoder = msgspec.msgpack.Decoder(Wanted)
@@ -83,15 +94,31 @@ def read_entry(
         place = _number_decoder.decode(b"" if number is None else number.to_pybytes())
     except _UNREADABLE as error:
         raise _bad("an entry's number", error) from None
+    count = 0 if record is None else len(record)
+    if place.seq + count + place.left_out > _LARGEST:
+        raise _bad("an entry's number", place.seq)
     if record is None:
-        return Entry(place.seq, empty_batch(()), place.cti)
+        return Entry(place.seq, empty_batch(()), place.cti, None, place.left_out)
     try:
         _check_record(record, types)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:  # names of columns may be no text
         raise _bad("rows", error) from None
-    if place.seq + len(record) > _LARGEST:
-        raise _bad("an entry's number", place.seq)
-    return entry_of(record, place.seq, place.cti)
+    return Entry(place.seq, rows_of(record), place.cti, _read_numbers(place, count), place.left_out)
+
+
+def _read_numbers(place: EntryNumber, count: int) -> Int64s | None:
+    """Decode and check the numbers of an entry's rows; None: it leaves none out."""
+    if not place.left_out or not count:
+        return None
+    try:
+        numbers = numbers_after(place.seq, place.steps, count)
+    except ValueError as error:
+        raise _bad("the numbers of an entry's rows", error) from None
+    if (np.diff(numbers) < 1).any() or not place.seq <= numbers[0] <= numbers[-1] < (
+        place.seq + count + place.left_out
+    ):
+        raise _bad("the numbers of an entry's rows", f"they are not in the {place.left_out} more")
+    return numbers
 
 
 def _check_record(record: pa.RecordBatch, types: Sequence[pa.DataType]) -> None:
@@ -148,7 +175,7 @@ def _check_step(what: str, step: Step | None, topology: Topology) -> None:
         raise _bad(what, f"a step of vertex {step.vertex!r}, which the job does not have")
     if not 0 <= step.input < max(1, len(spec.inputs)):
         raise _bad(what, f"a step at input {step.input} of vertex {spec.id}")
-    _check_counts(what, (step.first, step.end - step.first, step.pieces))
+    _check_counts(what, (step.first, step.end - step.first, step.count, step.pieces))
     if not 0 <= step.seconds < math.inf:
         raise _bad(what, f"a step of {step.seconds} s")
     if max(abs(step.since), abs(step.until)) > _LARGEST + 1:

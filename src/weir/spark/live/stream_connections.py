@@ -161,7 +161,7 @@ class _Receiver:
         c = self._connect
         try:
             self._client = Client(c.address, self._security)
-            for entry in self._client.entries(Wanted(c.stream, c.seq), self._types):
+            for entry in self._client.entries(Wanted(c.stream, c.seq, c.view), self._types):
                 self.way.heard = time.monotonic()
                 if self._closed or (entry is not None and not self._wait_for_room(entry)):
                     return
