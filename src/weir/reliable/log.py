@@ -214,7 +214,7 @@ class LogStream:
         left = 0.0
         at = max(bisect_right(self._seqs, seq) - 1, 0)
         for entry, size in zip(self._entries[at:], self._sizes[at:], strict=True):
-            if entry.end > seq:
+            if entry.end > max(seq, entry.seq):
                 left += size * entry.count(reading) / (entry.end - entry.seq)
                 if left > most:
                     return True

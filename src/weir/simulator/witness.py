@@ -51,7 +51,8 @@ def truth_of(workload: Workload, parallelism: int) -> Truth:
     streams: dict[str, np.ndarray] = {}
     buckets: dict[tuple[str, tuple[int, ...]], np.ndarray] = {}
     for name, stream in run.streams.items():
-        rows = concat_batches([e.rows for e in stream.entries] or [empty_batch(())])
+        filled = [e.rows for e in stream.entries if len(e.rows)]
+        rows = concat_batches(filled) if filled else empty_batch(())
         streams[name] = _row_words(rows)
         for cells in run.topology.writer_of(name).layout(name).cells:
             columns = [rows.columns[k] for k in cells.keys] if len(rows) else []
