@@ -165,7 +165,7 @@ def test_a_read_that_fails_is_tried_again() -> None:
 def test_a_copy_whose_input_is_gone_is_behind() -> None:
     host = new_host()
     obey(host, order("1.0"))
-    obey(host, order("1.0", floors={"0.0/0.0": 3}), number=2)
+    obey(host, order("1.0", floors={"0.0/0": 3}), number=2)
     assert host.report().vertices[0].status == "behind"
 
 
@@ -174,9 +174,9 @@ def test_a_copy_whose_input_is_gone_is_behind() -> None:
 
 def connected() -> tuple[Host, Connect]:
     host = new_host()
-    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0.0", "h2", "h3")))
+    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0", "h2", "h3")))
     connect = next(c for c in commands if isinstance(c, Connect))
-    assert (connect.address, connect.stream, connect.seq) == ("h2", "0.0/0.0", 0)
+    assert (connect.address, connect.stream, connect.seq) == ("h2", "0.0/0", 0)
     return host, connect
 
 
@@ -206,12 +206,12 @@ def test_what_cannot_be_rows_ends_the_vertex() -> None:
     assert host.report().vertices[0].error is None
     host.handle(Misled("1.0", 0, first.connection, "no rows"), 0.0)
     (found,) = host.report().vertices
-    assert (found.status, found.error) == ("failed", "stream 0.0/0.0: no rows")
+    assert (found.status, found.error) == ("failed", "stream 0.0/0: no rows")
 
 
 def test_the_only_place_is_tried_again_after_a_while() -> None:
     host = new_host()
-    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0.0", "h2")))
+    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0", "h2")))
     connection = next(c.connection for c in commands if isinstance(c, Connect))
     host.handle(Lost("1.0", 0, connection), 0.0)
     assert not any(isinstance(c, Connect) for c in host.work(0.1)[1])
@@ -263,7 +263,7 @@ def written(settings: HostSettings = SETTINGS) -> Host:
 
 def test_a_subscriber_gets_rows_up_to_its_window() -> None:
     host = written(HostSettings(send_buffer=1, flush_interval=9.0))
-    host.handle(Subscribed("s", "0.0/0.0", 1), 0.0)
+    host.handle(Subscribed("s", "0.0/0", 1), 0.0)
     first = [c for c in work(host) if isinstance(c, Deliver)]
     assert [d.entry.seq for d in first] == [1]
     host.handle(Taken("s", 1000), 0.0)
@@ -273,24 +273,24 @@ def test_a_subscriber_gets_rows_up_to_its_window() -> None:
 def test_a_subscription_that_comes_twice_begins_again() -> None:
     host = written()
     for _ in range(2):
-        host.handle(Subscribed("s", "0.0/0.0", 0), 0.0)
+        host.handle(Subscribed("s", "0.0/0", 0), 0.0)
         assert [c.entry.seq for c in work(host) if isinstance(c, Deliver)] == [0, 1, 2]
 
 
 def test_what_is_not_served_is_refused() -> None:
     host = written()
-    assert host.handle(Subscribed("a", "9.9/0.0", 0), 0.0) == [EndSubscription("a")]
-    obey(host, order("0.0", collect={"0.0/0.0": 2}), number=2)
-    assert host.handle(Subscribed("b", "0.0/0.0", 1), 0.0) == [EndSubscription("b")]
-    host.handle(Subscribed("c", "0.0/0.0", 2), 0.0)
+    assert host.handle(Subscribed("a", "9.9/0", 0), 0.0) == [EndSubscription("a")]
+    obey(host, order("0.0", collect={"0.0/0": 2}), number=2)
+    assert host.handle(Subscribed("b", "0.0/0", 1), 0.0) == [EndSubscription("b")]
+    host.handle(Subscribed("c", "0.0/0", 2), 0.0)
     assert EndSubscription("c") in obey(host, number=3)
 
 
 def test_a_reader_below_what_was_collected_meanwhile_is_let_go() -> None:
     host = written(HostSettings(send_buffer=1, flush_interval=9.0))
-    host.handle(Subscribed("s", "0.0/0.0", 0), 0.0)
+    host.handle(Subscribed("s", "0.0/0", 0), 0.0)
     work(host)
-    obey(host, order("0.0", collect={"0.0/0.0": 3}), number=2)
+    obey(host, order("0.0", collect={"0.0/0": 3}), number=2)
     assert EndSubscription("s") in work(host)
 
 
@@ -302,12 +302,12 @@ def test_nothing_counts_before_the_store_says_so() -> None:
     (key, saved) = puts(host.work(1.5)[1])
     assert key.startswith("streams/") and saved.startswith("checkpoints/")
     report = host.report().vertices[0]
-    assert (report.checkpoints, report.segments["0.0/0.0"]) == ((), ())
+    assert (report.checkpoints, report.segments["0.0/0"]) == ((), ())
     host.handle(stored(key), 1.5)
     host.handle(stored(saved), 1.5)
     report = host.report().vertices[0]
     assert [c.outputs for c in report.checkpoints] == [(3,)]
-    assert [(s.first, s.end) for s in report.segments["0.0/0.0"]] == [(0, 3)]
+    assert [(s.first, s.end) for s in report.segments["0.0/0"]] == [(0, 3)]
 
 
 def test_one_checkpoint_is_under_way_at_a_time_and_only_if_anything_changed() -> None:
@@ -352,9 +352,9 @@ def test_a_source_waits_while_it_is_ahead_of_all_readers() -> None:
     host.handle(ChunkRead("0.0", 1, entry(3, 3)), 0.0)
     commands = work(host)
     assert not any(isinstance(c, Pull) for c in commands), "nobody has read anything"
-    host.handle(Subscribed("slow", "0.0/0.0", 0), 0.0)
+    host.handle(Subscribed("slow", "0.0/0", 0), 0.0)
     assert not any(isinstance(c, Pull) for c in work(host))
-    host.handle(Subscribed("fast", "0.0/0.0", 5), 0.0)
+    host.handle(Subscribed("fast", "0.0/0", 5), 0.0)
     assert any(isinstance(c, Pull) for c in work(host))
 
 
@@ -385,7 +385,7 @@ def test_one_under_way_when_asked_does_not_count() -> None:
 
 def sink_with_rows(number: int = 3) -> Host:
     host = new_host()
-    inputs = elsewhere("1.0/0.0", "h2")
+    inputs = elsewhere("1.0/0", "h2")
     assert obey(host, order("sink.0", 7, inputs=inputs)) == [Get(commit_key("sink.0", 0))]
     commands = host.handle(Loaded(commit_key("sink.0", 0), None), 0.0)
     connection = next(c.connection for c in commands if isinstance(c, Connect))
@@ -408,7 +408,7 @@ def test_a_commit_is_its_rows_and_then_the_commit() -> None:
 
 def test_a_sink_that_is_held_neither_steps_nor_commits() -> None:
     host = new_host()
-    inputs = elsewhere("1.0/0.0", "h2")
+    inputs = elsewhere("1.0/0", "h2")
     obey(host, order("sink.0", 7, inputs=inputs), held=True)
     commands = host.handle(Loaded(commit_key("sink.0", 0), None), 0.0)
     connection = next(c.connection for c in commands if isinstance(c, Connect))
@@ -483,7 +483,7 @@ def test_an_answer_to_a_predecessor_is_not_its_successors() -> None:
     (part,) = puts(work(host))
     (old,) = host.handle(stored(part), 0.0)
     key = commit_key("sink.0", 0)
-    again = obey(host, order("sink.0", 8, inputs=elsewhere("1.0/0.0", "h2")), number=2)
+    again = obey(host, order("sink.0", 8, inputs=elsewhere("1.0/0", "h2")), number=2)
     assert Get(key) in again
     commands = host.handle(Loaded(key, None), 0.0)
     connection = next(c.connection for c in commands if isinstance(c, Connect))
@@ -506,11 +506,11 @@ def test_a_commit_that_must_be_there_and_is_not_is_reported() -> None:
 
 def test_a_segment_that_cannot_be_read_fails_its_writer_and_names_it() -> None:
     host, old = new_host(), checkpoint("0.0", 4, 2, 2)
-    body, log = snapshot_at(old, 2), segment("0.0/0.0", 0, 2)
+    body, log = snapshot_at(old, 2), segment("0.0/0", 0, 2)
     old = sealed(old, body)
-    obey(host, order("0.0", restart=old, segments={"0.0/0.0": (log,)}))
+    obey(host, order("0.0", restart=old, segments={"0.0/0": (log,)}))
     host.handle(Loaded(old.key, body), 0.0)
-    host.handle(Subscribed("s", "0.0/0.0", 0), 0.0)
+    host.handle(Subscribed("s", "0.0/0", 0), 0.0)
     assert Get(log.key) in host.work(0.0)[1]
     host.handle(Loaded(log.key, b"torn"), 0.0)
     assert host.report().vertices[0].corrupt == (log.key,)
@@ -521,12 +521,12 @@ def test_other_rows_under_durable_numbers_fail_the_writer_and_the_row_is_named(
     readable: bool,
 ) -> None:
     host = Host("h1", topology(), STRATEGIES, partial(make, check=True), SETTINGS)
-    log = segment("0.0/0.0", 0, 3)
+    log = segment("0.0/0", 0, 3)
     body = bytes(encode_entries(log.key, (entry(0, 3),)))
     was = OrderedChecksum()
     was.add(rows(0, 3))
     log = msgspec.structs.replace(log, ref=ObjectRef.of(log.key, body), checksum=str(was))
-    obey(host, order("0.0", segments={"0.0/0.0": (log,)}))
+    obey(host, order("0.0", segments={"0.0/0": (log,)}))
     other = concat_batches([rows(0, 2), rows(7, 1)])
     host.handle(ChunkRead("0.0", 1, Entry(0, other, 3)), 0.0)
     assert Get(log.key) in work(host)
@@ -538,7 +538,7 @@ def test_other_rows_under_durable_numbers_fail_the_writer_and_the_row_is_named(
     host.handle(Loaded(log.key, body if readable else b"torn"), 0.0)
     (told,) = host.report().vertices
     where = "row 2 was {'vs': 2," if readable else "among the rows from 0 to 3"
-    assert told.status == "failed" and told.error.startswith("DeterminismViolation: stream 0.0/0.0")
+    assert told.status == "failed" and told.error.startswith("DeterminismViolation: stream 0.0/0")
     assert where in told.error
 
 

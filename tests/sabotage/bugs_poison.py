@@ -12,7 +12,7 @@ _FORK = ("tests/unit/spark/test_host_process.py",)
 
 BUGS = (
     Bug("deaths in large steps count", _POISON,
-        "small = self.pieces == 1 and self.end - self.first <= 1", "small = True",
+        "small = self.pieces == 1 and self.count <= 1", "small = True",
         (*_RULES, *_MACHINE)),
     Bug("deaths at any rows of a vertex count together", _POISON,
         "return mine == others", "return True", _RULES),

@@ -137,6 +137,18 @@ def test_a_view_without_rows_moves_its_position_and_brings_the_claim() -> None:
     assert [len(e.rows) for e in stream.entries] == [0], "a reader without rows holds nothing up"
 
 
+def test_a_view_without_rows_moves_its_position_though_no_claim_comes() -> None:
+    """As in rows of one time: what is collected must not wait for the next claim."""
+    stream = MemoryStream("s", layout_of([((0,), 1000)]))
+    empty = next(view for view in parts if not of_view(view, 0, 20))
+    stream.register("none", 0, empty)
+    stream.write(entry(0, 10, cti=5))
+    assert (found := stream.read_next("none")) is not None and found.end == 10
+    stream.write(entry(10, 20, cti=5))
+    assert (found := stream.read_next("none")) is not None
+    assert (found.seq, found.end, found.cti, len(found.rows)) == (10, 20, 5, 0)
+
+
 parts = [view_of_part((0,), part, 1000) for part in range(1000)]
 
 
