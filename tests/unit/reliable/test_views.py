@@ -215,6 +215,19 @@ def test_views_are_read_from_memory_and_from_segments(seed: int, ways: list) -> 
         segments = stream.segments
 
 
+def test_a_segment_begins_where_those_of_another_instance_end() -> None:
+    """Also in the middle of an entry."""
+    stream = LogStream("s", layout=layout_of([((0,), 3)]))
+    stream.write(entry(0, 20))
+    stream.learn([Segment(ObjectRef("a"), 0, 7, 7, "")])
+    found = stream.next_segment()
+    assert found is not None and (found[0].seq, found[-1].end) == (7, 20)
+    kept = found[0].stored()
+    assert isinstance(kept, CellEntry)
+    view = view_of_part((0,), 2, 3)
+    assert kept.of_cells(2, 3).row_numbers.tolist() == of_view(view, 7, 20)
+
+
 def test_a_stream_is_ahead_of_a_view_by_the_rows_that_the_view_has() -> None:
     ways = [((1,), 4)]
     views = [view_of_part((1,), part, 4) for part in range(4)]
