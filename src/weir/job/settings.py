@@ -25,7 +25,7 @@ class HostSettings:
     """So many bytes may be under way to one reader on another host."""
     ahead_buffer: int = 4 << 20
     """A vertex waits while, on each of its streams, even the fastest reader has so many bytes left
-    to read."""
+    to read; one that reads a part of the rows, the same part of so many."""
     store_patience: float = 120.0
     """A job ends when the store does not do what it is asked for so long."""
     synchronous: bool = False
