@@ -34,9 +34,9 @@ from weir.reliable.stream import Entry
 from weir.reliable.views import (
     WHOLE,
     Arrangement,
+    CellRange,
     HeldEntry,
     Layout,
-    Reading,
     StoredEntry,
     View,
     next_entry,
@@ -131,7 +131,7 @@ class LogStream:
         """The bytes of each entry."""
         self._held = 0
         """The bytes of all entries."""
-        self._readers: dict[Hashable, tuple[int, int, Reading | None]] = {}
+        self._readers: dict[Hashable, tuple[int, int, CellRange | None]] = {}
         """For each reader the number up to which it has read, the last CTI that it was given, and
         what it reads."""
         self._loaded: dict[str, Sequence[HeldEntry]] = {}
@@ -205,7 +205,7 @@ class LogStream:
             for seq, _, reading in self._readers.values()
         )
 
-    def _has_unread(self, seq: int, reading: Reading | None, most: float) -> bool:
+    def _has_unread(self, seq: int, reading: CellRange | None, most: float) -> bool:
         """Say whether a reader that is at this number has more bytes than this left to read."""
         if self._entries and seq < self._entries[0].seq:
             return True  # not even in memory any more

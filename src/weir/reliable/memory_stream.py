@@ -11,7 +11,7 @@ from weir.reliable.differences import WrittenBy, other_rows
 from weir.reliable.digest import OrderedChecksum
 from weir.reliable.stream import Entry, StreamReader
 from weir.reliable.traces import Trace
-from weir.reliable.views import WHOLE, Arrangement, HeldEntry, Layout, Reading, View, next_entry
+from weir.reliable.views import WHOLE, Arrangement, CellRange, HeldEntry, Layout, View, next_entry
 
 
 class MemoryStream:
@@ -40,7 +40,7 @@ class MemoryStream:
         self._cti = START
         self._collected = 0
         """Nobody may ask for a row below this number."""
-        self._readers: dict[Hashable, tuple[int, int, Reading | None]] = {}
+        self._readers: dict[Hashable, tuple[int, int, CellRange | None]] = {}
         """For each reader the number up to which it has read, the last CTI that it was given, and
         what it reads."""
         self._checksum = OrderedChecksum()

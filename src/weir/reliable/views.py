@@ -159,7 +159,7 @@ class _Sorter:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CellRange:
     """How a reader reads: which cells of which split. Streams make it of a view."""
 
     split: int
@@ -184,14 +184,14 @@ class Arrangement:
         """Say whether readers may have this view."""
         return view is None or any(s.cells.keys == view.keys and s.has(view) for s in self._sorters)
 
-    def reading(self, view: View | None) -> Reading | None:
+    def reading(self, view: View | None) -> CellRange | None:
         """Find how to read a view; None: everything. RunError when no reader has such a view."""
         if view is None:
             return None
         for split, sorter in enumerate(self._sorters):
             if sorter.cells.keys == view.keys and sorter.has(view):
                 first, end = map(sorter.cells.bounds.index, (view.first, view.end))
-                return Reading(split, first, end, view.share)
+                return CellRange(split, first, end, view.share)
         raise RunError(f"no reader has the buckets {view.first} to {view.end - 1} of {view.keys}")
 
     def sort(self, entry: Entry, split: int) -> CellEntry:
@@ -258,14 +258,14 @@ class HeldEntry:
         """Return all rows as they are stored: by the cells of the first split, if there is one."""
         return self.sorted_by(0) if self._arrangement.is_split else self.in_order()
 
-    def count(self, reading: Reading | None) -> int:
+    def count(self, reading: CellRange | None) -> int:
         """Count the rows that a reader gets."""
         if reading is None or self.end == self.seq:
             return self.end - self.seq
         starts = self.sorted_by(reading.split).starts
         return starts[reading.end] - starts[reading.first]
 
-    def read(self, reading: Reading | None) -> Entry:
+    def read(self, reading: CellRange | None) -> Entry:
         """Return the entry that a reader gets."""
         if reading is None or self.end == self.seq:
             return self.in_order()
@@ -278,7 +278,7 @@ def next_entry(
     *,
     seq: int,
     cti: int,
-    reading: Reading | None,
+    reading: CellRange | None,
     limit: int | None = None,
 ) -> Entry | None:
     """Find what a reader that is at number `seq`, with the claim `cti`, gets next of these entries,

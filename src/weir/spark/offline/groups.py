@@ -16,7 +16,7 @@ from weir.reliable.digest import OrderedChecksum
 from weir.reliable.memory_stream import MemoryStream
 from weir.reliable.stream import Entry, StreamWriter
 from weir.reliable.traces import Trace
-from weir.reliable.views import Arrangement, HeldEntry, Reading
+from weir.reliable.views import Arrangement, CellRange, HeldEntry
 from weir.runtime.topology import StreamId, VertexId, VertexSpec
 from weir.runtime.vertices import make_vertex, stream_schema
 from weir.spark.offline.blocks import COLLECTED, Blocks
@@ -136,7 +136,7 @@ class Carrier:
     """What brings a reader of a stream the rows that it reads."""
 
     to: StreamWriter
-    reading: Reading | None
+    reading: CellRange | None
 
 
 class CarriedStream:
