@@ -41,10 +41,13 @@ from weir.testing import batch_rows
 
 APPS = Path(__file__).parent / "replay_rows_apps"
 CASES = {
-    "ring": ("a backtest's ring", 0.7), "road": ("Linear Road", 0.7),
-    "stages": ("keys that code tells", 0.7), "lists": ("LIST states", 0.5),
-    "structs": ("a STRUCT state", 0.5), "serial": ("app.serial", 0.5),
-}  # fmt: skip
+    "ring": ("a backtest's ring", 0.7),
+    "road": ("Linear Road", 0.7),
+    "stages": ("keys that code tells", 0.7),
+    "lists": ("LIST states", 0.5),
+    "structs": ("a STRUCT state", 0.5),
+    "serial": ("app.serial", 0.5),
+}
 """What each app stands for, and the ratio that is wanted."""
 Emits = dict[str, Counter[tuple[Any, ...]]]
 """Rows as their values in order of the fields' names, with how often they came."""
@@ -112,9 +115,13 @@ def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, l
 
 
 LOGS: dict[str, Callable[[int], dict[str, list[Any]]]] = {
-    "ring": ticks, "road": reports, "stages": lines, "lists": readings, "structs": readings,
+    "ring": ticks,
+    "road": reports,
+    "stages": lines,
+    "lists": readings,
+    "structs": readings,
     "serial": transfers,
-}  # fmt: skip
+}
 
 
 # --- both sides ----------------------------------------------------------------------------------

@@ -161,10 +161,10 @@ WINDOWS = [
     ),
 ]
 LIFETIMES = [
-    Picture("where", "SELECT v FROM A WHERE v <> 2", "Rows come and go; lifetimes stay.", A),
-    Picture("duration", "SELECT v FROM A WITH DURATION(3)", "From its start on, 3 ticks.", A),
-    Picture("shift", "SELECT v FROM A WITH SHIFT(3)", "Later by 3.", A),
-    Picture("extend", "SELECT v FROM A WITH EXTEND(3)", "Its end later by 3.", A),
+    Picture("where", "SELECT v FROM A WHERE v <> 2", "Fewer rows; lifetimes stay the same.", A),
+    Picture("duration", "SELECT v FROM A WITH DURATION(3)", "3 ticks, from its start on.", A),
+    Picture("shift", "SELECT v FROM A WITH SHIFT(3)", "Both ends move 3 ticks later.", A),
+    Picture("extend", "SELECT v FROM A WITH EXTEND(3)", "The end moves 3 ticks later.", A),
     Picture("clip_duration", "SELECT v FROM A WITH CLIP_DURATION(5)", "At most 5 ticks.", A),
     Picture("point", "SELECT v FROM A WITH POINT", "A point at its start.", A),
     Picture("point_at_end", "SELECT v FROM A WITH POINT_AT_END", "A point at its end.", A),
@@ -224,8 +224,8 @@ def page() -> str:
         "An event is valid from `vs` up to, not including, `ve`: a bar. Above the line are the "
         "rows that a query reads, below it those that it makes; a number or a name in a bar is its "
         "payload. Every picture is drawn from a run of the query under it "
-        "(`python docs/pictures.py`). [What every operator means](reference/semantics.md), to the "
-        "tick, is settled elsewhere.",
+        "(`python docs/pictures.py`). The [semantics](reference/semantics.md) say, to the tick, "
+        "what every operator means.",
     ]
     for title, pictures in PARTS.items():
         lines += ["", f"## {title}"]

@@ -144,11 +144,14 @@ class SerialLoop:
 
 
 MERGED: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "set": lambda old, x: x, "max": max, "min": min,
+    "add": operator.add,
+    "set": lambda old, x: x,
+    "max": max,
+    "min": min,
     "append": lambda old, x: (*old, x),
     "add_to_set": lambda old, x: old if x in old else (*old, x),
     "top_k": lambda old, x, k: tuple(sorted((*old, x), reverse=True)[:k]),
-}  # fmt: skip
+}
 
 
 class AccessLoop(SerialLoop):
@@ -269,16 +272,39 @@ class Evaluated:
 
 _CONVERTED: dict[str, Callable[[Any], Any]] = {"": lambda v: v, "r": repr, "s": str, "a": ascii}
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
-    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow,
-    "bitand": operator.and_, "bitor": operator.or_, "bitxor": operator.xor,
-    "lshift": operator.lshift, "rshift": operator.rshift, "neg": operator.neg,
-    "pos": operator.pos, "invert": operator.invert, "not": operator.not_, "eq": operator.eq,
-    "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
-    "ge": operator.ge, "is": operator.is_, "isnot": operator.is_not,
-    "in": lambda a, b: a in b, "notin": lambda a, b: a not in b,
-    "tuple": lambda *a: tuple(a), "list": lambda *a: list(a), "set": lambda *a: set(a),
-    "dict": lambda *a: dict(zip(a[::2], a[1::2], strict=True)), "item": operator.getitem,
-    "slice": lambda a, *ends: a[slice(*ends)], "join": lambda *a: "".join(a),
-    "format": lambda a, how, form: format(_CONVERTED[how](a), form), "checked": lambda a: True,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "pow": operator.pow,
+    "bitand": operator.and_,
+    "bitor": operator.or_,
+    "bitxor": operator.xor,
+    "lshift": operator.lshift,
+    "rshift": operator.rshift,
+    "neg": operator.neg,
+    "pos": operator.pos,
+    "invert": operator.invert,
+    "not": operator.not_,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "is": operator.is_,
+    "isnot": operator.is_not,
+    "in": lambda a, b: a in b,
+    "notin": lambda a, b: a not in b,
+    "tuple": lambda *a: tuple(a),
+    "list": lambda *a: list(a),
+    "set": lambda *a: set(a),
+    "dict": lambda *a: dict(zip(a[::2], a[1::2], strict=True)),
+    "item": operator.getitem,
+    "slice": lambda a, *ends: a[slice(*ends)],
+    "join": lambda *a: "".join(a),
+    "format": lambda a, how, form: format(_CONVERTED[how](a), form),
+    "checked": lambda a: True,
+}

@@ -1,12 +1,12 @@
-"""Holds every error that Weir raises, in one tree.
+"""Every error that Weir raises, in one tree.
 
-A message says where, what was expected, what was found and what to do. Foreign exceptions
-are mapped to these once, at the border. All of them pickle: they cross processes.
+A message says where it happened, what was expected, what came, and what to do. Exceptions of other
+libraries are mapped to these where they come in. All of them pickle: they cross processes.
 
     WeirError
       ScriptError            the program's text is wrong (line, column, caret, hint)
       PlanError              the program means something that cannot be run
-        UnknownAttribute     Python asks for a method or function that there is not
+        UnknownAttribute     Python asks for a method or function that does not exist
       InputError             a source's data is wrong (file, line, column)
       RunError               a run failed
         EventFailed          an event cannot be computed (place in the program, event, input)
@@ -70,7 +70,7 @@ LONGEST_EVENT = 4000
 
 
 class WeirError(Exception):
-    """This is the root: catch it to catch everything that Weir raises on purpose.
+    """The root of all errors that Weir raises on purpose: catch it to catch any of them.
 
     >>> issubclass(ScriptError, WeirError) and issubclass(OperatorFailed, WeirError)
     True
@@ -98,7 +98,7 @@ _SECRET = re.compile(
 
 
 class ScriptError(WeirError):
-    """Says that the text of a program is wrong; nothing ran.
+    """The text of a program is wrong; nothing ran.
 
     >>> print(ScriptError("no column `w`", column=8, source="SELECT w FROM A"))
     line 1, column 8: no column `w`
@@ -118,7 +118,7 @@ class ScriptError(WeirError):
     ) -> None:
         self.message, self.hint = _shortened(message), _shortened(hint)
         self.line, self.column, self.file = line, column, file
-        lines = source.split("\n")  # as lines are counted: other ends of lines are none here
+        lines = source.split("\n")  # as `ProgramSource` counts them
         shown = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
         self.source_line = _SECRET.sub(_stars, shown)
         super().__init__(self._render())
@@ -160,8 +160,10 @@ def _shortened(text: str) -> str:
 
 
 class PlanError(WeirError):
-    """Says that a program parses but cannot be planned; `position` where a script is the source.
-    Where Python is, and says it in other words, `python` is the hint.
+    """A program parses but cannot be planned.
+
+    `position` is set if the program is a script. If it is made in Python and the advice has other
+    words there, `python` is the hint.
 
     >>> print(PlanError("a stream in a join needs a name", hint='as_("…")'))
     a stream in a join needs a name; as_("…")
@@ -176,7 +178,7 @@ class PlanError(WeirError):
 
 
 class UnknownAttribute(PlanError, AttributeError):
-    """Says that an object of Weir's has no such attribute, and what to write instead.
+    """An object of Weir's has no such attribute; the hint says what to write instead.
 
     >>> print(UnknownAttribute("a stream has no `filter`", "filter", hint='write where("v > 3")'))
     a stream has no `filter`; write where("v > 3")
@@ -197,10 +199,10 @@ class PlanWarning(UserWarning):
 
 
 class InputError(WeirError):
-    """Says that a source's data is wrong: which file, line and column, and what stood there.
+    """The data of a source is wrong: in which file, line and column, and what stood there.
 
-    >>> print(InputError("no BIGINT: 'x'", file="a.jsonl", line=3, column="v"))
-    a.jsonl, line 3, column v: no BIGINT: 'x'
+    >>> print(InputError("'x' is not a valid BIGINT", file="a.jsonl", line=3, column="v"))
+    a.jsonl, line 3, column v: 'x' is not a valid BIGINT
     """
 
     def __init__(
@@ -220,7 +222,7 @@ class InputError(WeirError):
 
 
 class RunError(WeirError):
-    """Says that a run failed after it began.
+    """A run failed after it began.
 
     >>> print(RunError("the store is full"))
     the store is full
@@ -255,10 +257,10 @@ def _cut_off(text: str) -> str:
 
 
 class EventFailed(RunError):
-    """Says that a value cannot be computed: why, where in the program, on which event, and where
-    that stood in the input.
+    """A value cannot be computed: why, where in the program, on which event, and where the event
+    stood in the input.
 
-    `event` is a text where it failed on something else, as in "window [0, 10) of k = 'a'".
+    `event` is a text if it failed on something else, as in "window [0, 10) of k = 'a'".
 
     >>> print(EventFailed("division by zero: 1 % 0", event={"v": 0}))
     division by zero: 1 % 0, on event {'v': 0}
@@ -293,7 +295,7 @@ class EventFailed(RunError):
 
 
 class OperatorFailed(EventFailed):
-    """Says that the user's function raised: which one, where in its file, on which event, and why.
+    """The user's function raised: which one, where in its file, on which event, and why.
 
     `place` is the line of the function that raised, if it did.
 
@@ -321,7 +323,7 @@ class OperatorFailed(EventFailed):
 
 
 class DeterminismViolation(RunError):
-    """Says that a stream was written other rows under numbers that it already had.
+    """A vertex wrote other rows to a stream under numbers that the stream already had.
 
     >>> print(DeterminismViolation("stream 0.0/0: row 3 was 1, written again it is 2"))
     stream 0.0/0: row 3 was 1, written again it is 2
@@ -329,11 +331,11 @@ class DeterminismViolation(RunError):
 
 
 class ReplayDiffers(RunError):
-    """Says that the engine gives another answer than the plain serial loop of an app: at which
-    event, in what, what each has there, and which line of a handler the loop was at.
+    """The engine gives another answer than the plain serial loop of an app: at which event, in
+    what, what each has there, and which line of a handler the loop was at.
 
-    `number` is that of the event, from 1; 0 if it is not known. There is no `place` where no
-    handler did anything there.
+    `number` is that of the event, from 1; 0 if it is not known. `place` is None if no handler did
+    anything at that event.
 
     >>> error = ReplayDiffers("`spam`", number=2, event={"vs": 7}, loop="3", engine="2")
     >>> print(error)  # doctest: +ELLIPSIS
@@ -381,8 +383,8 @@ _REPORT = (
 
 
 class SnapshotCorrupt(RunError):
-    """Says that a stored object is missing, damaged or not what was written, or does not fit who
-    loads it.
+    """A stored object is missing or damaged, is not what was written, or does not fit what loads
+    it.
 
     >>> print(SnapshotCorrupt("checkpoints/1.0/3 is not in the store"))
     checkpoints/1.0/3 is not in the store

@@ -244,7 +244,7 @@ def sigterm(folder: Path) -> str:
     with live_job(folder) as process:
         os.killpg(process.pid, signal.SIGTERM)
         _, err = process.communicate(timeout=END_LIMIT)
-    assert process.returncode == 143 and "go on with --resume" in err, err
+    assert process.returncode == 143 and "continue with --resume" in err, err
     story = [line.what for line in read_story(ObjectStore(str(folder / "store")))]
     behind = story[story.index("asked to stop") :]
     taken = sum(what.startswith("checkpoint ") for what in behind)

@@ -277,20 +277,29 @@ A = "STREAM A (vs BIGINT, k STRING, v BIGINT) FROM 'a.csv';\n"
 MONSTERS = {
     "parentheses": A + "O = SELECT " + "(" * 100_000 + "v" + ")" * 100_000 + " AS w FROM A;",
     "a long sum": A + "O = SELECT v" + " + v" * 300 + " AS w FROM A; OUTPUT O TO 'o.csv';",
-    "many joins": A + "O = SELECT A.k AS k FROM A" + "".join(
-        f" JOIN A AS A{i} ON A.k = A{i}.k" for i in range(2000)) + "; OUTPUT O TO 'o.csv';",
-    "unions of unions": A + "B0 = SELECT * FROM A;\n" + "".join(
+    "many joins": A
+    + "O = SELECT A.k AS k FROM A"
+    + "".join(f" JOIN A AS A{i} ON A.k = A{i}.k" for i in range(2000))
+    + "; OUTPUT O TO 'o.csv';",
+    "unions of unions": A
+    + "B0 = SELECT * FROM A;\n"
+    + "".join(
         f"B{i} = SELECT * FROM B{i - 1} UNION ALL SELECT * FROM B{i - 1};\n" for i in range(1, 40)
-    ) + "OUTPUT B39 TO 'o.csv';",
-    "streams in a row": A + "B0 = SELECT * FROM A;\n" + "".join(
+    )
+    + "OUTPUT B39 TO 'o.csv';",
+    "streams in a row": A
+    + "B0 = SELECT * FROM A;\n"
+    + "".join(
         f"B{i} = SELECT k, SUM(v) AS v FROM B{i - 1} GROUP BY k WITH TUMBLING(5);\n"
-        for i in range(1, 2000)) + "OUTPUT B1999 TO 'o.csv';",
+        for i in range(1, 2000)
+    )
+    + "OUTPUT B1999 TO 'o.csv';",
     "a long literal": A + "O = SELECT " + "9" * 1_000_000 + " AS w FROM A;",
     "many vertices": A + "O = SELECT k, COUNT(*) AS n FROM A PARTITION BY k INTO 999999999 AS 'p' "
-        "GROUP BY k WITH TUMBLING(5); OUTPUT O TO 'o.csv';",
+    "GROUP BY k WITH TUMBLING(5); OUTPUT O TO 'o.csv';",
     "a NUL in a path": A + "OUTPUT A TO 'o\0.csv';",
     "what a terminal obeys": A + "O = SELECT \x1b[2J FROM A;",
-}  # fmt: skip
+}
 
 
 @attack("12.12")

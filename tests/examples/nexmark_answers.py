@@ -8,10 +8,8 @@ COUNTS = """count(*), count(*) FILTER (price < 10000),
 DIFFERENT = ", ".join(
     f"count(DISTINCT {what}) FILTER ({which})"
     for what in ("bidder", "auction")
-    for which in (
-        "true", "price < 10000", "price >= 10000 AND price < 1000000", "price >= 1000000"
-    )
-)  # fmt: skip
+    for which in ("true", "price < 10000", "price >= 10000 AND price < 1000000", "price >= 1000000")
+)
 WINNERS = """SELECT * FROM (
     SELECT b.*, a.seller, a.category, a.expires, row_number() OVER (
         PARTITION BY b.auction ORDER BY b.price DESC, b.dateTime) AS place
@@ -133,4 +131,4 @@ ANSWERS = {
         """SELECT auction, bidder, price, channel, split_part(url, '/', 4),
         split_part(url, '/', 5), split_part(url, '/', 6) FROM bid""",
     ),
-}  # fmt: skip
+}

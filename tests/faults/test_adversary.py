@@ -30,10 +30,16 @@ def test_harm_gives_the_same_answer_or_a_clear_end(first: int) -> None:
 @pytest.mark.parametrize(
     ("seed", "name"),
     [
-        (32, "semi_join"), (223, "stitch"), (227, "select"), (339, "turned_away"),
-        (418, "diamond"), (423, "asof_join"), (441, "partitioned"), (517, "select"),
+        (32, "semi_join"),
+        (223, "stitch"),
+        (227, "select"),
+        (339, "turned_away"),
+        (418, "diamond"),
+        (423, "asof_join"),
+        (441, "partitioned"),
+        (517, "select"),
     ],
-)  # fmt: skip
+)
 def test_a_seed_that_failed_once(seed: int, name: str) -> None:
     result = run_seed(seed, lambda s: make_workload(name, s), Wish(harm=2.0))
     assert result.passed, told(result)

@@ -33,9 +33,17 @@ CHUNK = 10
 followed = partial(built_in, names=tuple(PROGRAMS))
 
 OFTEN = {
-    "crash": 2.0, "freeze": 1.5, "cut": 1.5, "write_fails": 0.4, "read_fails": 0.5,
-    "late_writes": 1.0, "second_manager": 2.0, "jump": 2.0, "stop": 1.0, "relapse": 0.3,
-}  # fmt: skip
+    "crash": 2.0,
+    "freeze": 1.5,
+    "cut": 1.5,
+    "write_fails": 0.4,
+    "read_fails": 0.5,
+    "late_writes": 1.0,
+    "second_manager": 2.0,
+    "jump": 2.0,
+    "stop": 1.0,
+    "relapse": 0.3,
+}
 
 
 def test_a_stream_that_no_feed_is_made_for_is_refused() -> None:

@@ -21,12 +21,31 @@ from weir.simulator.world import World
 CASES = sorted((Path(__file__).parents[1] / "conformance").glob("*.jsonl"))
 
 OFTEN = {
-    "lose": 0.4, "double": 0.5, "reorder": 0.3, "crash": 2.0, "relapse": 0.3, "freeze": 1.0,
-    "cut": 1.0, "manager_crash": 2.0, "manager_freeze": 1.0, "second_manager": 2.0, "stop": 1.0,
-    "write_fails": 0.4, "read_fails": 0.5, "delete_fails": 0.9, "late_writes": 1.0, "full": 0.5,
-    "flips": 0.2, "slow": 0.8, "jump": 1.0, "harm": 3.0, "fall": 0.3,
-    "busy": 3.0, "hang_up": 5.0, "apart": 3.0,
-}  # fmt: skip
+    "lose": 0.4,
+    "double": 0.5,
+    "reorder": 0.3,
+    "crash": 2.0,
+    "relapse": 0.3,
+    "freeze": 1.0,
+    "cut": 1.0,
+    "manager_crash": 2.0,
+    "manager_freeze": 1.0,
+    "second_manager": 2.0,
+    "stop": 1.0,
+    "write_fails": 0.4,
+    "read_fails": 0.5,
+    "delete_fails": 0.9,
+    "late_writes": 1.0,
+    "full": 0.5,
+    "flips": 0.2,
+    "slow": 0.8,
+    "jump": 1.0,
+    "harm": 3.0,
+    "fall": 0.3,
+    "busy": 3.0,
+    "hang_up": 5.0,
+    "apart": 3.0,
+}
 NEEDS_DEATHS = ("relapse", "late_writes", "read_fails", "flips", "delete_fails", "harm")
 
 

@@ -75,8 +75,18 @@ def _splice(rng: random.Random, data: bytearray, samples: Sequence[bytes]) -> No
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    _flip, _flip, _set, _set, _number, _number, _delete, _insert, _repeat, _cut, _splice,
-)  # fmt: skip
+    _flip,
+    _flip,
+    _set,
+    _set,
+    _number,
+    _number,
+    _delete,
+    _insert,
+    _repeat,
+    _cut,
+    _splice,
+)
 
 
 def mutated(rng: random.Random, samples: Sequence[bytes]) -> bytes:

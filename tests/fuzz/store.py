@@ -22,7 +22,8 @@ from weir.ingress.source_signals import IngressRecord
 from weir.job.commit_log import Commit, decode_commit, decode_part, encode_part
 from weir.job.history import History, Sample, read_history
 from weir.job.job_identity import Decisions, JobRecord, OutputRecord, encode_job, read_job
-from weir.job.ledger import Ledger, decode_ledger
+from weir.job.ledger import Ledger
+from weir.job.ledger_difference import LedgerDifference
 from weir.job.plan_drawing import draw_plan, read_plan
 from weir.job.record_reader import encode_hint, last_record, read_hint
 from weir.job.status import STATUS, read_status
@@ -32,6 +33,7 @@ from weir.reliable.codec import (
     decode_entries,
     decode_snapshot,
     encode_entries,
+    encode_packed,
     encode_record,
     encode_snapshot,
 )
@@ -49,6 +51,7 @@ from weir.reliable.store import Body, ObjectExists
 from weir.reliable.vertex import Snapshot
 from weir.runtime.program_plan import plan_program
 from weir.script.program import parse_program
+from whole_ledger import follow, read_base
 
 
 class OneObject:
@@ -146,9 +149,27 @@ _SNAPSHOT = Snapshot(
     (3, 4), (5,), {"a": pa.table({"x": [1, 2], "s": ["é", None]}), "b": pa.table({"y": [1.5]})}
 )
 _LEDGER = Ledger(
-    3, "m", 7, {"1.0": (checkpoint("1.0", 1, 5, 5),)}, {"0.0/0": (segment("0.0/0", 0, 7),)},
-    {"0.0/0": 2}, 4,
-)  # fmt: skip
+    epoch=3,
+    manager="m",
+    number=7,
+    base=7,
+    checkpoints={"1.0": (checkpoint("1.0", 1, 5, 5),)},
+    segments={"0.0/0": (segment("0.0/0", 0, 7),)},
+    collected={"0.0/0": 2},
+    incarnations=4,
+)
+_NEXT = LedgerDifference(
+    number=8,
+    before=7,
+    base=7,
+    epoch=3,
+    manager="m",
+    incarnations=5,
+    checkpoints={"1.0": (1, 0, (checkpoint("1.0", 2, 6, 6),))},
+    segments={"0.0/0": (0, 1, (segment("0.0/0", 7, 9),))},
+    collected={"0.0/0": 3},
+    suspects={"1.0": ()},
+)
 _FIRST = Ledger(number=0)
 PLAN = PlanFingerprint((PlanPart("stage 0", "1 vertex", "a"),))
 _OUTPUT = OutputRecord("Sums", "rows", "sums.csv", True, "BIGINT", (("k", "STRING"),))
@@ -156,6 +177,11 @@ _OUTPUT = OutputRecord("Sums", "rows", "sums.csv", True, "BIGINT", (("k", "STRIN
 _SAMPLE = Sample(1.5, 1.0, 3.0, 2, (3.0,), (1,), (2,), (4.0,), ({3: 4},))
 _PART, _COMMIT, _RECORD = part_key("sink.0", 1, 1), commit_key("sink.0", 1), record_key(7)
 _STORY = story_key(1, 0)
+
+
+def _followed(body: bytes) -> Ledger:
+    """The ledger after a difference."""
+    return follow(_LEDGER.copied(), record_key(8), body)
 
 
 def _found(store: OneObject) -> object:
@@ -185,7 +211,10 @@ DECODERS: dict[str, Decoder] = {
         lambda b: decode_commit(_COMMIT, b).digest,
         lambda: [encode_record(_COMMIT, Commit(1, 2, ObjectRef(_PART), 3, (4, 5), "00ff", 3))],
     ),
-    "ledger": Decoder(_RECORD, lambda b: decode_ledger(_RECORD, b), lambda: [_LEDGER.encode()]),
+    "ledger": Decoder(_RECORD, lambda b: read_base(_RECORD, b), lambda: [_LEDGER.encode()]),
+    "ledger difference": Decoder(
+        record_key(8), _followed, lambda: [encode_packed(record_key(8), _NEXT)]
+    ),
     "last record": Decoder(
         record_key(0), lambda b: _found(OneObject(b"", b)), lambda: [_FIRST.encode()]
     ),

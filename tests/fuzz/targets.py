@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from fuzz.store import DECODERS
-from machine.jobs import checkpoint, make, order, report, segment, stored, topology
+from machine.jobs import checkpoint, make, order, report, says, segment, stored, topology
 from property.test_script_fuzz import PROGRAMS, STREAMS, outcome
 from weir.errors import RunError, WeirError
 from weir.events.batch import Batch
@@ -91,14 +91,13 @@ def _manager() -> Manager:
 def _reports() -> list[bytes]:
     source, inner, sink = ((1 << EPOCH_BITS) | n for n in (1, 2, 3))
     running = (
-        VertexReport(
+        says(
             "0.0",
             source,
-            "running",
-            (9,),
-            (7,),
-            5,
-            9,
+            inputs=(9,),
+            outputs=(7,),
+            cti=5,
+            events=9,
             late=1,
             bad=1,
             checkpoints=(checkpoint("0.0", 1, 5, 5, source, log=3),),
@@ -106,22 +105,21 @@ def _reports() -> list[bytes]:
             flushed={"0.0/0": 0},
             log_end=ObjectRef(ingress_key("0.0", 4), 0, 9, 9, "ab"),
         ),
-        VertexReport(
+        says(
             "1.0",
             inner,
-            "running",
-            (7,),
-            (7,),
-            5,
-            7,
-            3,
-            100,
+            inputs=(7,),
+            outputs=(7,),
+            cti=5,
+            events=7,
+            state_rows=3,
+            queued_bytes=100,
             checkpoints=(checkpoint("1.0", 1, 5, 5, inner), checkpoint("1.0", 2, 6, 6, inner)),
             segments={"1.0/0": (segment("1.0/0", 0, 7, inner),)},
         ),
-        VertexReport("sink.0", sink, "running", (3,), (), 2, 3, kept=1),
+        says("sink.0", sink, inputs=(3,), cti=2, events=3, kept=1),
     )
-    done = VertexReport("sink.0", sink, "done", (7,), (), 2**63 - 1, 7)
+    done = says("sink.0", sink, "done", inputs=(7,), cti=2**63 - 1, events=7)
     corrupt = VertexReport("1.0", inner, "loading", corrupt=("checkpoints/1.0/1-1",), error="x")
     failed = VertexReport("1.0", inner, "failed", error="it failed")
     behind = VertexReport("0.0", source, "behind", error="a log")
@@ -178,6 +176,22 @@ def _orders_samples() -> list[bytes]:
     return [
         *(pack(Orders(1, n, "a", found, checkpoint=1)) for n, found in enumerate(vertices)),
         pack(Orders(1, 9, "a", stop=True, over=True)),
+        pack(Orders(1, 7, "a", (order("0.0"), inner), upto=3)),
+        pack(
+            Orders(
+                1,
+                8,
+                "a",
+                upto=5,
+                taken=2,
+                heard=1,
+                dropped=("sink.0",),
+                served={"0.0": place},
+                segments={"1.0/0": (segment("1.0/0", 0, 9),)},
+                collect={"1.0/0": 4},
+                floors={"0.0/0": 2},
+            )
+        ),
     ]
 
 
@@ -190,7 +204,7 @@ def _orders(data: bytes) -> str:
     host = Host("a", JOB, STRATEGIES, make, HostSettings())
     host.handle(OrdersArrived(found), 0.0)
     host.work(0.0)
-    host.report("grpc://h:1", 0, 1, "m")
+    host.report(9.0, "grpc://h:1", 0, 1, "m")
     return "accepted"
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from weir.events.batch import OPEN, Batch, concat_batches
-from weir.job.messages import Checkpoint, Report, VertexOrder, VertexReport
+from weir.job.messages import Checkpoint, Figures, Report, Status, VertexOrder, VertexReport
 from weir.job.signals import Stored
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.object_names import commit_key
@@ -184,6 +184,29 @@ def report(
     trouble: str = "",
     trouble_lasts: bool = False,
 ) -> Report:
+    """A report of everything; the host has nothing of the manager."""
     return Report(
-        session, number, epoch, session, 0, 1, "m", vertices, trouble, trouble_lasts=trouble_lasts
+        session=session,
+        number=number,
+        epoch=epoch,
+        address=session,
+        slot=0,
+        pid=1,
+        machine="m",
+        vertices=vertices,
+        trouble=trouble,
+        trouble_lasts=trouble_lasts,
+        upto=number,
+    )
+
+
+def says(vertex: str, incarnation: int, status: Status = "running", **more: object) -> VertexReport:
+    """What an instance reports; its figures are among the rest."""
+    figures = {name: more.pop(name) for name in Figures.__struct_fields__ if name in more}
+    return VertexReport(
+        vertex,
+        incarnation,
+        status,
+        figures=Figures(**figures),  # type: ignore[arg-type]
+        **more,  # type: ignore[arg-type]
     )

@@ -3,8 +3,6 @@
 from machine.jobs import checkpoint, commit, segment, topology
 from weir.job.ledger import (
     Ledger,
-    collect,
-    decode_ledger,
     durable_from,
     forget,
     learn_checkpoints,
@@ -21,6 +19,7 @@ from weir.reliable.object_names import (
     step_of,
 )
 from weir.reliable.strategies import CheckpointStrategy
+from whole_ledger import collect, read_base
 
 WHOLE = {v: CheckpointStrategy() for v in topology(sinks=2).vertices}
 
@@ -159,7 +158,7 @@ def test_a_record_comes_back_as_it_was() -> None:
         snapshots={"1.0": 3},
         recoveries={"1.0": 2},
     )
-    assert decode_ledger(record_key(7), ledger.encode()) == ledger
+    assert read_base(record_key(7), ledger.encode()) == ledger
 
 
 def test_every_object_has_a_step() -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from machine.jobs import checkpoint, commit, report, segment, stored, topology
+from machine.jobs import checkpoint, commit, report, says, segment, stored, topology
 from weir.job.commit_log import Commit
 from weir.job.garbage_sweep import EPOCH_BITS
-from weir.job.ledger import Ledger, decode_ledger
+from weir.job.ledger import Ledger
 from weir.job.manager import Manager
 from weir.job.messages import Orders, Preparing, VertexReport
 from weir.job.record_reader import encode_hint
@@ -45,6 +45,7 @@ from weir.reliable.object_names import (
 )
 from weir.reliable.objects import ObjectRef
 from weir.reliable.strategies import CheckpointStrategy, Feeding, ReplicateStrategy, Strategy
+from whole_ledger import follow
 
 ONE = {v: CheckpointStrategy(1.0) for v in ("0.0", "1.0", "sink.0")}
 TWO = {**ONE, "1.0": ReplicateStrategy(1.0, copies=2)}
@@ -78,7 +79,8 @@ class Job:
             found.append(command)
             if isinstance(command, Put):
                 if command.new:
-                    self.records.append(decode_ledger(command.key, command.encode()))
+                    last = self.records[-1].copied() if self.records else None
+                    self.records.append(follow(last, command.key, command.encode()))
                 todo += self.machine.handle(stored(command.key), self.now)
         self.out += found
         return found
@@ -103,8 +105,7 @@ class Job:
         return [p.session for p in self.machine.placements if p.vertex == vertex]
 
     def says(self, vertex: str, copy: int = 0, **what: object) -> VertexReport:
-        given: dict[str, object] = {"status": "running", **what}
-        return VertexReport(vertex, self.incarnation(vertex, copy), **given)  # type: ignore[arg-type]
+        return says(vertex, self.incarnation(vertex, copy), **what)  # type: ignore[arg-type]
 
 
 def running(**given: object) -> Job:
@@ -222,13 +223,13 @@ SETS_BACK: dict[str, Strategy] = {v: SetsBackWriters(1.0) for v in ONE}
 
 
 def test_who_is_set_back_sets_back_others_in_turn() -> None:
-    job = running(strategies=SETS_BACK)
-    job.report("h2")
-    alone = job.machine.placements[-1]
-    assert alone.vertex == "sink.0"
-    alone.session = "h2"
+    job = running(strategies=SETS_BACK, settings=replace(SETTINGS, hosts=3, patience=10.0))
+    for host in ("h2", "h3"):
+        job.report(host)
+    (alone,) = job.where("sink.0")
+    assert alone is not None and job.where("1.0") != [alone]
     before = {v: job.incarnation(v) for v in ONE}
-    job.machine.lose("h2", job.now, "killed")
+    job.machine.lose(alone, job.now, "killed")
     assert all(job.incarnation(v) > before[v] for v in ONE)
     told = [(line.vertex, line.what) for line in job.machine.story]
     assert ("1.0", "set back by the loss of sink.0") in told
@@ -619,7 +620,7 @@ def test_a_sweep_spares_what_the_durable_record_names() -> None:
     job.tick(1.0)
     job.report("h1", job.says("1.0", checkpoints=(old, checkpoint("1.0", 1, 4, 0))))
     (put,) = [c for c in job.machine.tick(2.0) if isinstance(c, Put)]
-    assert old.key not in decode_ledger(put.key, put.encode()).names
+    assert old.key not in follow(job.records[-1].copied(), put.key, put.encode()).names
     assert job.machine.handle(Listed((old.key,)), 2.0) == []
     job.do(job.machine.handle(stored(put.key), 2.0))
     assert job.machine.handle(Listed((old.key,)), 2.0) == [Delete((old.key,))]
@@ -777,7 +778,7 @@ def test_what_a_source_has_read_is_counted_also_when_it_tells_so_after_the_end(
     job.report("h1", job.says("0.0", status="done", events=140_000))
     job.machine.handle(Reported(late), seconds)
     (source,) = (p for p in job.machine.placements if p.vertex == "0.0")
-    assert source.report is not None and source.report.events == 140_000
+    assert source.report is not None and source.figures.events == 140_000
 
 
 def test_it_is_not_finished_while_one_sink_is_not() -> None:

@@ -14,8 +14,10 @@ tokens = app.state("tokens", default=0)
 total = app.state("total", default=0)
 voted = app.state("voted", default=[], type="LIST(STRING)", key="BIGINT")
 tally = app.state(
-    "tally", default={"yes": 0, "no": 0, "abstain": 0}, key="BIGINT",
-)  # fmt: skip
+    "tally",
+    default={"yes": 0, "no": 0, "abstain": 0},
+    key="BIGINT",
+)
 decided = app.state("decided", default="", key="BIGINT")
 
 app.emits("decided", "proposal BIGINT, verdict STRING, yes BIGINT, no BIGINT, abstain BIGINT")

@@ -30,10 +30,17 @@ from weir.plan.operators import Source, SourceOptions
 from weir.reliable.digest import digest
 
 COLUMNS = (
-    ("vs", BIGINT), ("i", INT), ("x", DOUBLE), ("s", STRING), ("k", STRING), ("t", TIMESTAMP),
-    ("l", pa.list_(STRING)), ("r", pa.struct([("a", BIGINT), ("b", STRING)])),
-    ("n", pa.decimal128(9, 2)), ("b", pa.binary()),
-)  # fmt: skip
+    ("vs", BIGINT),
+    ("i", INT),
+    ("x", DOUBLE),
+    ("s", STRING),
+    ("k", STRING),
+    ("t", TIMESTAMP),
+    ("l", pa.list_(STRING)),
+    ("r", pa.struct([("a", BIGINT), ("b", STRING)])),
+    ("n", pa.decimal128(9, 2)),
+    ("b", pa.binary()),
+)
 SOURCE = Source("A", COLUMNS, "a", SourceOptions(vs="vs", late="drop", bad="skip"), 0)
 GROWTH = 3 << 30
 SECONDS = 20

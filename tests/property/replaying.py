@@ -56,9 +56,12 @@ class Outcome:
 
 
 def _run(
-    kind: type[LocalRun], program: Program, inputs: Mapping[str, Sequence[Items]],
-    cut: int, parallelism: int,
-) -> LocalRun:  # fmt: skip
+    kind: type[LocalRun],
+    program: Program,
+    inputs: Mapping[str, Sequence[Items]],
+    cut: int,
+    parallelism: int,
+) -> LocalRun:
     partitions = {
         s.name: [
             MemoryPartition(f"{s.name}[{i}]", items, s.declared)
@@ -235,9 +238,14 @@ def _union(chance: Random, a: str, b: str) -> str:
 
 
 JOINS = (
-    "INNER JOIN", "LEFT OUTER JOIN", "RIGHT OUTER JOIN", "FULL OUTER JOIN", "LEFT SEMI JOIN",
-    "LEFT ANTI JOIN", "CLIP JOIN",
-)  # fmt: skip
+    "INNER JOIN",
+    "LEFT OUTER JOIN",
+    "RIGHT OUTER JOIN",
+    "FULL OUTER JOIN",
+    "LEFT SEMI JOIN",
+    "LEFT ANTI JOIN",
+    "CLIP JOIN",
+)
 STATEFUL: dict[str, Write] = {
     "hopping": _hopping,
     "tumbling of all": _tumbling_of_all,

@@ -17,10 +17,30 @@ Rows = list[dict[str, object]]
 Touches = Mapping[str, tuple[frozenset[str], frozenset[str]]]
 
 _MODULES = (
-    "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal",
-    "enum", "fractions", "functools", "heapq", "io", "itertools", "json", "math", "operator", "re",
-    "statistics", "string", "textwrap", "types", "typing",
-)  # fmt: skip
+    "abc",
+    "bisect",
+    "collections",
+    "contextlib",
+    "copy",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "enum",
+    "fractions",
+    "functools",
+    "heapq",
+    "io",
+    "itertools",
+    "json",
+    "math",
+    "operator",
+    "re",
+    "statistics",
+    "string",
+    "textwrap",
+    "types",
+    "typing",
+)
 _KEYS = (("str",), ("str",), ("str",), ("int",), ("int",), ("str", "int"))
 _STRINGS = ("a", "b", "ab", "", "ß", "x y", "A", "0", "a\n")
 _FLOATS = (0.5, 1.0, -2.5, 0.1, 0.2, 1e16, 0.0, 3.0, 7.25)

@@ -28,12 +28,16 @@ _WIDE_STATEMENTS = statement_forms.WIDE + (
     statement_forms.SINCE_3_12 if sys.version_info >= (3, 12) else ()
 )
 _MERGES = {
-    "int": ("add", "add", "set", "max", "min", "merge"), "bool": ("set", "merge"),
-    "float": ("add", "set", "max", "min", "merge"), "oint": ("set", "merge"), "ostr": ("set",),
-    "str": ("set", "set", "max", "min", "merge"), "sdict": ("set", "merge"),
+    "int": ("add", "add", "set", "max", "min", "merge"),
+    "bool": ("set", "merge"),
+    "float": ("add", "set", "max", "min", "merge"),
+    "oint": ("set", "merge"),
+    "ostr": ("set",),
+    "str": ("set", "set", "max", "min", "merge"),
+    "sdict": ("set", "merge"),
     "ints": ("append", "append", "set", "add_to_set", "top_k", "merge"),
     "strs": ("append", "set", "add_to_set", "merge"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

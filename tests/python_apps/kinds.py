@@ -8,16 +8,33 @@ Python 3.11 may hold.
 from __future__ import annotations
 
 SQL = {
-    "int": "BIGINT", "float": "DOUBLE", "str": "STRING", "bool": "BOOLEAN", "oint": "BIGINT",
-    "ostr": "STRING", "ints": "LIST(BIGINT)", "strs": "LIST(STRING)",
-    "sdict": "STRUCT(n BIGINT, t STRING)", "items": "LIST(STRUCT(k STRING, n BIGINT))",
-}  # fmt: skip
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "str": "STRING",
+    "bool": "BOOLEAN",
+    "oint": "BIGINT",
+    "ostr": "STRING",
+    "ints": "LIST(BIGINT)",
+    "strs": "LIST(STRING)",
+    "sdict": "STRUCT(n BIGINT, t STRING)",
+    "items": "LIST(STRUCT(k STRING, n BIGINT))",
+}
 """The kinds of columns, states and emitted fields, with their types."""
 
 COLUMNS = {
-    "k": "str", "u": "int", "n": "int", "s": "str", "v": "int", "m": "oint", "x": "float",
-    "t": "ostr", "f": "bool", "tags": "strs", "nums": "ints", "d": "sdict",
-}  # fmt: skip
+    "k": "str",
+    "u": "int",
+    "n": "int",
+    "s": "str",
+    "v": "int",
+    "m": "oint",
+    "x": "float",
+    "t": "ostr",
+    "f": "bool",
+    "tags": "strs",
+    "nums": "ints",
+    "d": "sdict",
+}
 """The columns that events may have."""
 ALWAYS = ("k", "u", "n", "s")
 """Those that every event type has."""
@@ -49,24 +66,73 @@ LITERALS: dict[str, tuple[str, ...]] = {
 }
 
 VARIABLE_KINDS = (
-    *("int",) * 8, *("str",) * 5, *("float",) * 3, *("bool",) * 3, *("ints",) * 5, *("strs",) * 3,
-    "oint", "ostr", "floats", "tints", "tis", "pairs", "nested", "sint", "sstr", "dsi", "dsi",
-    "dis", "sdict", "bytes", "counter", "ddict", "deq", "dt", "td", "dec", "frac", "sio", "it",
-    "fii", "fss", "f0i",
-)  # fmt: skip
+    *("int",) * 8,
+    *("str",) * 5,
+    *("float",) * 3,
+    *("bool",) * 3,
+    *("ints",) * 5,
+    *("strs",) * 3,
+    "oint",
+    "ostr",
+    "floats",
+    "tints",
+    "tis",
+    "pairs",
+    "nested",
+    "sint",
+    "sstr",
+    "dsi",
+    "dsi",
+    "dis",
+    "sdict",
+    "bytes",
+    "counter",
+    "ddict",
+    "deq",
+    "dt",
+    "td",
+    "dec",
+    "frac",
+    "sio",
+    "it",
+    "fii",
+    "fss",
+    "f0i",
+)
 PLAIN_KINDS = (
-    *("int",) * 6, *("str",) * 4, *("float",) * 3, *("bool",) * 3, "oint", "ostr", "ints", "strs",
-)  # fmt: skip
+    *("int",) * 6,
+    *("str",) * 4,
+    *("float",) * 3,
+    *("bool",) * 3,
+    "oint",
+    "ostr",
+    "ints",
+    "strs",
+)
 """Kinds of variables in handlers that are meant to run in columns."""
 
 STATE_KINDS = (
-    *("int",) * 6, *("float",) * 2, *("str",) * 4, "bool", "oint", "ostr", "ints", "ints", "strs",
+    *("int",) * 6,
+    *("float",) * 2,
+    *("str",) * 4,
+    "bool",
+    "oint",
+    "ostr",
+    "ints",
+    "ints",
+    "strs",
     "sdict",
-)  # fmt: skip
+)
 EMITTED_KINDS = ("int", "int", "float", "str", "bool", "oint", "ostr", "ints", "strs", "sdict")
 
 DEFAULTS = {
-    "int": ("0", "0", "1", "-2", "7"), "float": ("0.0", "0.0", "0.1", "1.5"),
-    "str": ("'a'", "'b'", "'-'"), "bool": ("False", "False", "True"), "oint": ("None",),
-    "ostr": ("None",), "ints": ("()", "(4,)"), "strs": ("()",), "sdict": ("{'n': 1, 't': 'o'}",),
-}  # fmt: skip
+    "int": ("0", "0", "1", "-2", "7"),
+    "float": ("0.0", "0.0", "0.1", "1.5"),
+    "str": ("'a'", "'b'", "'-'"),
+    "bool": ("False", "False", "True"),
+    "oint": ("None",),
+    "ostr": ("None",),
+    "ints": ("()", "(4,)"),
+    "strs": ("()",),
+    "sdict": ("{'n': 1, 't': 'o'}",),
+}

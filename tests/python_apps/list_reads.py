@@ -24,14 +24,39 @@ def twice(xs):
 
 _OVERS = {
     "item": (
-        "e.items", "e.items", "e.items", "(e.items or [])", "reversed(e.items)", "list(e.items)",
-        "(e.items or [])[:2]", "[*e.items]", "iter(e.items)", "copy.copy(e.items)",
+        "e.items",
+        "e.items",
+        "e.items",
+        "(e.items or [])",
+        "reversed(e.items)",
+        "list(e.items)",
+        "(e.items or [])[:2]",
+        "[*e.items]",
+        "iter(e.items)",
+        "copy.copy(e.items)",
     ),
-    "str": ("e.tags", "e.tags", "sorted(e.tags)", "sorted(set(e.tags))", "NEAR.get(e.k, [])",
-            "e.s.split()", "NEAR.get(e.k, [])[:1]", "['a', e.k]", "twice(e.tags)"),
-    "int": ("e.nums", "e.nums", "sorted(e.nums)", "reversed(e.nums)", "[x % 3 for x in e.nums]",
-            "e.nums[1:]", "range(len(e.nums))", "[*e.nums, 1]"),
-}  # fmt: skip
+    "str": (
+        "e.tags",
+        "e.tags",
+        "sorted(e.tags)",
+        "sorted(set(e.tags))",
+        "NEAR.get(e.k, [])",
+        "e.s.split()",
+        "NEAR.get(e.k, [])[:1]",
+        "['a', e.k]",
+        "twice(e.tags)",
+    ),
+    "int": (
+        "e.nums",
+        "e.nums",
+        "sorted(e.nums)",
+        "reversed(e.nums)",
+        "[x % 3 for x in e.nums]",
+        "e.nums[1:]",
+        "range(len(e.nums))",
+        "[*e.nums, 1]",
+    ),
+}
 _KEYS = {
     ("item", "str"): ("{x}.k", "{x}.k", "{x}['k']", "({x}.k or '') + e.k", "e.k", "f'{{{x}.k}}'"),
     ("item", "int"): ("{x}.n", "{x}.n", "({x}.n or 0) % 3", "{x}.n % 2", "e.u", "abs({x}.n or 0)"),
@@ -44,11 +69,13 @@ _PARTS = ("str", "str", "int", "item", "item", "item")
 _MERGES = {
     "int": ("add({key}, 1)", "set({key}, {value})", "max({key}, {value})"),
     "str": ("set({key}, e.k)",),
-    "float": ("add({key}, 0.5)", "set({key}, 1.5)"), "bool": ("set({key}, e.n > 0)",),
-    "oint": ("set({key}, {value})",), "ostr": ("set({key}, e.s)",),
+    "float": ("add({key}, 0.5)", "set({key}, 1.5)"),
+    "bool": ("set({key}, e.n > 0)",),
+    "oint": ("set({key}, {value})",),
+    "ostr": ("set({key}, e.s)",),
     "ints": ("append({key}, {value})", "add_to_set({key}, {value})"),
     "strs": ("append({key}, e.k)",),
-}  # fmt: skip
+}
 
 
 @dataclass

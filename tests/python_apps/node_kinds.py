@@ -8,12 +8,24 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 _ROOTS = (
-    ast.stmt, ast.expr, ast.pattern, ast.operator, ast.boolop, ast.unaryop, ast.cmpop,
+    ast.stmt,
+    ast.expr,
+    ast.pattern,
+    ast.operator,
+    ast.boolop,
+    ast.unaryop,
+    ast.cmpop,
     ast.excepthandler,
-)  # fmt: skip
+)
 _ALONE = (
-    ast.comprehension, ast.arguments, ast.arg, ast.keyword, ast.alias, ast.withitem, ast.match_case,
-)  # fmt: skip
+    ast.comprehension,
+    ast.arguments,
+    ast.arg,
+    ast.keyword,
+    ast.alias,
+    ast.withitem,
+    ast.match_case,
+)
 _OLD = frozenset(("Num", "Str", "Bytes", "NameConstant", "Ellipsis"))
 """Classes that no parser makes any more."""
 NEVER_ACCEPTED = frozenset(("Global",))

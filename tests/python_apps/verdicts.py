@@ -36,9 +36,20 @@ from weir.testing.memory_runs import memory_partitions
 LONGEST = 20
 """Seconds after which an app is given up: drawn code may grow a list that it goes through."""
 _CUTS = (
-    (None, 1), (None, 2), (None, 1), (7, 1), (None, 1), (None, 5), (None, 2), (7, 2), (None, 1),
-    (1, 1), (None, 2), (None, 1), (None, 1),
-)  # fmt: skip
+    (None, 1),
+    (None, 2),
+    (None, 1),
+    (7, 1),
+    (None, 1),
+    (None, 5),
+    (None, 2),
+    (7, 2),
+    (None, 1),
+    (1, 1),
+    (None, 2),
+    (None, 1),
+    (None, 1),
+)
 RIGHT = ("same", "refused", "guard", "slow")
 """Kinds of verdicts that are no wrong answers."""
 

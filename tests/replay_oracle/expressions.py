@@ -13,26 +13,43 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 COLUMNS = {
-    "k": ("ostr", "STRING"), "u": ("int", "BIGINT"), "n": ("int", "BIGINT"),
-    "v": ("int", "BIGINT"), "m": ("oint", "BIGINT"), "x": ("float", "DOUBLE"),
-    "y": ("float", "DOUBLE"), "s": ("str", "STRING"), "t": ("ostr", "STRING"),
-    "f": ("bool", "BOOLEAN"), "tags": ("strs", "LIST(STRING)"), "nums": ("ints", "LIST(BIGINT)"),
-}  # fmt: skip
+    "k": ("ostr", "STRING"),
+    "u": ("int", "BIGINT"),
+    "n": ("int", "BIGINT"),
+    "v": ("int", "BIGINT"),
+    "m": ("oint", "BIGINT"),
+    "x": ("float", "DOUBLE"),
+    "y": ("float", "DOUBLE"),
+    "s": ("str", "STRING"),
+    "t": ("ostr", "STRING"),
+    "f": ("bool", "BOOLEAN"),
+    "tags": ("strs", "LIST(STRING)"),
+    "nums": ("ints", "LIST(BIGINT)"),
+}
 ALWAYS = ("k", "u", "n")
 """Columns that every event type has."""
 
 SQL = {
-    "int": "BIGINT", "float": "DOUBLE", "str": "STRING", "bool": "BOOLEAN", "oint": "BIGINT",
-    "ostr": "STRING", "ints": "LIST(BIGINT)", "strs": "LIST(STRING)",
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "str": "STRING",
+    "bool": "BOOLEAN",
+    "oint": "BIGINT",
+    "ostr": "STRING",
+    "ints": "LIST(BIGINT)",
+    "strs": "LIST(STRING)",
     "struct": "STRUCT(n BIGINT, t STRING)",
-}  # fmt: skip
+}
 
 _INSTEAD = {
-    "float": ("(e.n * 0.5)", "(e.n / 4)"), "str": ('(e.k or "-")', "f'{e.u}'"),
+    "float": ("(e.n * 0.5)", "(e.n / 4)"),
+    "str": ('(e.k or "-")', "f'{e.u}'"),
     "bool": ("e.n > 1", "e.u != 0", 'e.k == "a"', "e.k is None"),
-    "oint": ("(e.n if e.n > 1 else None)",), "ints": ("()", "(1, 2)"), "strs": ("()", '("a", "b")'),
-    'struct': ('{"n": e.n, "t": "x"}',),
-}  # fmt: skip
+    "oint": ("(e.n if e.n > 1 else None)",),
+    "ints": ("()", "(1, 2)"),
+    "strs": ("()", '("a", "b")'),
+    "struct": ('{"n": e.n, "t": "x"}',),
+}
 """What a type's values are made of where nothing else is there."""
 
 

@@ -401,9 +401,12 @@ def _reached(follows: Mapping[int, set[int]], start: int) -> set[int]:
 
 
 def run_serially(
-    source: str, logs: Logs, params: Mapping[str, object] | None = None, to: int | None = None,
+    source: str,
+    logs: Logs,
+    params: Mapping[str, object] | None = None,
+    to: int | None = None,
     loop: type[Loop] = Loop,
-) -> Answer:  # fmt: skip
+) -> Answer:
     """Run an app's source text over logs."""
     return loop(source, params).run(logs, to)
 

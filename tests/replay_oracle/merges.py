@@ -19,25 +19,40 @@ _ELEMENT = {"ints": "int", "strs": "str"}
 
 _FUNCTIONS = {
     "int": (
-        "lambda n: n + 1", "lambda n: n + $a", "lambda n: $a + n", "lambda n: n - $a",
-        "lambda _: $a", "lambda n: max(n, $a)", "lambda n: min($a, n)",
-        "lambda n: (n * 3 + $a) % 97", "lambda n: n + $a if n < 10 else 0",
-        "lambda n: n if $b else n + 1", "up", "lambda n: stepped(n, $a)", "lambda n: -n",
+        "lambda n: n + 1",
+        "lambda n: n + $a",
+        "lambda n: $a + n",
+        "lambda n: n - $a",
+        "lambda _: $a",
+        "lambda n: max(n, $a)",
+        "lambda n: min($a, n)",
+        "lambda n: (n * 3 + $a) % 97",
+        "lambda n: n + $a if n < 10 else 0",
+        "lambda n: n if $b else n + 1",
+        "up",
+        "lambda n: stepped(n, $a)",
+        "lambda n: -n",
     ),
     "float": (
-        "lambda v: v + $a", "lambda v: v * 0.5 + $a", "lambda _: $a", "lambda v: max(v, $a)",
-        "lambda v: $a + v", "lambda v: v - $a if v > 0 else $a",
+        "lambda v: v + $a",
+        "lambda v: v * 0.5 + $a",
+        "lambda _: $a",
+        "lambda v: max(v, $a)",
+        "lambda v: $a + v",
+        "lambda v: v - $a if v > 0 else $a",
     ),
-    "str": ("lambda _: $a", "lambda v: (v + $a)[-6:]", "lambda v: $a + v[:2]",
-            "lambda v: v or $a"),
+    "str": ("lambda _: $a", "lambda v: (v + $a)[-6:]", "lambda v: $a + v[:2]", "lambda v: v or $a"),
     "bool": ("lambda _: True", "lambda _: $a", "lambda v: not v", "lambda v: v or $a"),
     "oint": ("lambda v: $i if v is None else v + $i", "lambda _: $a", "lambda v: v or $a"),
     "ostr": ("lambda _: $a", "lambda v: $a if v is None else v"),
     "ints": ("lambda v: (v + [$i])[-3:]", "lambda v: v + [$i]", "lambda v: v[1:]"),
     "strs": ("lambda v: (v + [$s])[-3:]", "lambda v: v + [$s]"),
-    "struct": ('lambda v: {"n": v["n"] + $i, "t": $s}', 'lambda v: {"n": $i, "t": v["t"]}',
-               'lambda v: {**v, "n": v["n"] + 1}'),
-}  # fmt: skip
+    "struct": (
+        'lambda v: {"n": v["n"] + $i, "t": $s}',
+        'lambda v: {"n": $i, "t": v["t"]}',
+        'lambda v: {**v, "n": v["n"] + 1}',
+    ),
+}
 
 
 def draw_merge(draw: Expressions, state: StateShape, scope: Scope, limit: int) -> Drawn:

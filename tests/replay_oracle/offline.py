@@ -1,6 +1,6 @@
 """Random apps on Spark, many in one job: `python -m replay_oracle.offline --seeds 1000`.
 
-Each app is a piece of a job with all its outputs (emits, then final states), as the cases of
+Each app has a layout in one job with all its outputs (emits, then final states), as the cases of
 `weir conform` are; a job has the apps of one cut.
 """
 
@@ -27,7 +27,7 @@ from weir.spark.offline.progress import Watch
 from weir.spark.offline.query import collected, is_output, job_frame, job_settings
 from weir.spark.offline.reports import TaskReport, first_error, read_task_report
 from weir.spark.offline.targets import Target
-from weir.spark.offline.waves import Piece, make_job, make_piece
+from weir.spark.offline.waves import Layout, make_job, make_layout
 from weir.spark.session import default_parallelism, session
 from weir.testing.memory_runs import memory_partitions
 
@@ -39,7 +39,7 @@ def run_packed(
     spark: SparkSession, cases: Sequence[tuple[Case, Prepared]], cut: int | None
 ) -> dict[int, str]:
     """Run apps in one job; return what is wrong, by seed."""
-    pieces: list[Piece] = []
+    layouts: list[Layout] = []
     targets: list[tuple[int, int]] = []
     for number, (case, prepared) in enumerate(cases):
         mine = []
@@ -47,10 +47,10 @@ def run_packed(
             mine.append(Target("rows", len(targets), OutputForm("", output_schema(output))))
             targets.append((number, place))
         parts = memory_partitions(prepared.program, case.logs)
-        pieces.append(make_piece(prepared.program, parts, mine, way_of(case.seed).parallelism))
+        layouts.append(make_layout(prepared.program, parts, mine, way_of(case.seed).parallelism))
     cores = default_parallelism(spark)
     with tempfile.TemporaryDirectory(prefix="weir-oracle-") as news:
-        job = make_job(pieces, cut=cut, check=True, errors="report", progress=news)
+        job = make_job(layouts, cut=cut, check=True, errors="report", progress=news)
         query = partial(job_frame, spark, job, cores, TASKS_A_CORE * cores)
         with job_settings(spark, job):
             rows = collected(spark, query, Watch(job, news, None))
@@ -63,7 +63,7 @@ def run_packed(
             came[number][place].append(decode(row.block, len(shape.columns)))
         else:
             report = read_task_report(row.block)
-            reports.setdefault(report.piece, []).append(report)
+            reports.setdefault(report.layout, []).append(report)
     wrong: dict[int, str] = {}
     for number, (case, prepared) in enumerate(cases):
         error = first_error(reports.get(number, []))

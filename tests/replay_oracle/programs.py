@@ -27,10 +27,16 @@ from replay_oracle.merges import draw_merge
 MOST_ROWS = 24
 
 _DEFAULTS = {
-    "int": ("0", "0", "1", "-2", "7"), "float": ("0.0", "0.0", "0.1", "1.5"),
-    "str": ('""', '"-"'), "bool": ("False", "False", "True"), "oint": ("None",),
-    "ostr": ("None",), "ints": ("()", "(4,)"), "strs": ("()",), 'struct': ('{"n": 1, "t": "o"}',),
-}  # fmt: skip
+    "int": ("0", "0", "1", "-2", "7"),
+    "float": ("0.0", "0.0", "0.1", "1.5"),
+    "str": ('""', '"-"'),
+    "bool": ("False", "False", "True"),
+    "oint": ("None",),
+    "ostr": ("None",),
+    "ints": ("()", "(4,)"),
+    "strs": ("()",),
+    "struct": ('{"n": 1, "t": "o"}',),
+}
 _STATE_TYPES = (
     "int",
     "int",

@@ -26,12 +26,16 @@ app.emits("out", "k STRING, v BIGINT")
 app.emits("yes", "k STRING, b BOOLEAN")
 """
 NAN = math.nan
-LOG = {"a": [[
-    {"k": "p", "n": 1, "x": 1.5, "xs": [NAN, 2.0], "ts": 1},
-    {"k": "q", "n": 2, "x": NAN, "xs": [], "ts": 2},
-    {"k": "p", "n": 3, "x": -0.0, "xs": [1.0], "ts": 3},
-    {"k": "q", "n": 0, "x": NAN, "xs": [NAN], "ts": 4},
-]]}  # fmt: skip
+LOG = {
+    "a": [
+        [
+            {"k": "p", "n": 1, "x": 1.5, "xs": [NAN, 2.0], "ts": 1},
+            {"k": "q", "n": 2, "x": NAN, "xs": [], "ts": 2},
+            {"k": "p", "n": 3, "x": -0.0, "xs": [1.0], "ts": 3},
+            {"k": "q", "n": 0, "x": NAN, "xs": [NAN], "ts": 4},
+        ]
+    ]
+}
 ROWS = "    while True: break\n"
 """What is not on the list of columns."""
 

@@ -31,9 +31,17 @@ NEEDED = tuple(
     )
 )
 FILES = (
-    "conftest.py", "buckets.py", "commands.py", "certificates.py", "handler_apps.py", "hostile.py",
-    "log_talk.py", "small_app.py", "small_shadow.py",
-)  # fmt: skip
+    "conftest.py",
+    "buckets.py",
+    "commands.py",
+    "certificates.py",
+    "handler_apps.py",
+    "hostile.py",
+    "log_talk.py",
+    "small_app.py",
+    "small_shadow.py",
+    "whole_ledger.py",
+)
 QUICK = ("tests/machine",)
 THOROUGH = ("-n", "2", "tests/faults")
 

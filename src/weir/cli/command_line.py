@@ -54,7 +54,7 @@ RunnerOption = Annotated[
     RunnerName,
     typer.Option(
         help="Where it runs: `local` is this process, `offline` a Spark job, `live` a Spark job "
-        "that goes on until the inputs end."
+        "that runs until the inputs end."
     ),
 ]
 MasterOption = Annotated[
@@ -71,7 +71,7 @@ RunJsonOption = Annotated[
     typer.Option("--json", help="One JSON object on stdout; progress as JSON lines on stderr."),
 ]
 StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Make errors of warnings: nothing runs then.")
+    bool, typer.Option("--strict", help="Turn warnings into errors; nothing runs then.")
 ]
 ParallelismOption = Annotated[
     int,
@@ -88,11 +88,11 @@ RunParallelismOption = Annotated[
 CutOption = Annotated[
     int | None,
     typer.Option(
-        min=1, max=MOST_ROWS, help="Hand the input over N events at a time; changes no result."
+        min=1, max=MOST_ROWS, help="Read the input in batches of N events. Changes no result."
     ),
 ]
 CheckOption = Annotated[
-    bool, typer.Option("--check", help="Run again, and fail where any row differs.")
+    bool, typer.Option("--check", help="Run twice, and fail if any row differs.")
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 

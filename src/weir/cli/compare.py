@@ -26,7 +26,8 @@ from weir.errors import InputError
 def verify(
     a: Annotated[str, typer.Argument(metavar="A", help="An output, or a run (a .json file).")],
     b: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="Another; without it, A's own digest.")
+        str | None,
+        typer.Argument(metavar="[B]", help="Another one. \\[default: the digest that A carries]"),
     ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Compare the rows of two outputs, not their digests.")

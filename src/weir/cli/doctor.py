@@ -42,7 +42,9 @@ CORE = ("numpy", "pyarrow", "numba", "llvmlite", "sqlglot", "msgspec", "obstore"
 
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", metavar="DIR", help="Also look whether a live job could keep it."),
+    typer.Option(
+        "--store", metavar="DIR", help="Also check whether a live job could keep its state there."
+    ),
 ]
 
 

@@ -112,7 +112,7 @@ def files_of(name: str) -> dict[str, str]:
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="NAME", help="The folder; it is made.")],
+    folder: Annotated[Path, typer.Argument(metavar="NAME", help="The folder to make.")],
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:

@@ -132,7 +132,7 @@ def run_to_end(
     else:
         word = "stopped"
     if report is None:
-        say(f"weir: {word}; go on with --resume --store {store}", err=True)
+        say(f"weir: {word}; continue with --resume --store {store}", err=True)
         raise typer.Exit(code)
     return report
 
@@ -179,7 +179,7 @@ def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption
 def story(
     store: StoreLocation,
     vertex: Annotated[
-        str | None, typer.Argument(metavar="[VERTEX]", help="As in `weir status`; all without it.")
+        str | None, typer.Argument(metavar="[VERTEX]", help="As in `weir status`. \\[default: all]")
     ] = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -288,7 +288,8 @@ class RowKind(StrEnum):
 def read(
     location: StoreLocation,
     output: Annotated[
-        str | None, typer.Argument(metavar="[OUTPUT]", help="The output; all are listed without.")
+        str | None,
+        typer.Argument(metavar="[OUTPUT]", help="Which output. \\[default: all are listed]"),
     ] = None,
     kind: Annotated[
         RowKind, typer.Option(help="The output's rows, or the late or bad ones of an input.")
@@ -297,7 +298,7 @@ def read(
         int, typer.Option(min=0, max=MOST_ROWS, metavar="N", help="Leave the first N commits out.")
     ] = 0,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on until the job has finished.")
+        bool, typer.Option("--follow", help="Keep reading until the job has finished.")
     ] = False,
     to: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a file; the ending says the format.")
@@ -319,11 +320,11 @@ def read(
         store = opened_store(location)
         if output is None:
             if follow or to or since:
-                raise Usage("--follow, --since and --to want an OUTPUT")
+                raise Usage("--follow, --since and --to need an OUTPUT")
             _show_manifests(manifests(store), as_json)
             return
         if to is not None and (follow or since):
-            raise Usage("--to writes all that is committed: it goes with neither of the others")
+            raise Usage("--to writes all committed rows; it does not go with --follow or --since")
         outputs = existing_job(store).outputs
         try:
             find_output(outputs, output, kind.value)

@@ -18,7 +18,9 @@ from weir.wording import in_one_line
 
 PortOption = Annotated[
     int,
-    typer.Option(min=0, max=65535, metavar="PORT", help="Where to listen. \\[default: any free]"),
+    typer.Option(
+        min=0, max=65535, metavar="PORT", help="The port to listen on. \\[default: any free one]"
+    ),
 ]
 
 
@@ -57,7 +59,7 @@ def _browse(address: str, folder: Path) -> None:
 
 def report(
     store: StoreLocation,
-    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="Where the page goes.")] = Path(
+    to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write.")] = Path(
         "report.html"
     ),
     debug: DebugOption = False,

@@ -98,11 +98,13 @@ def run(
     log: LogOption = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Of an app: where what it emits goes."),
+        typer.Option("--out", metavar="DIR", help="Of an app: the folder for what it emits."),
     ] = None,
     form: Annotated[
         EmittedFormat | None,
-        typer.Option("--format", help="Of an app: the format of it. \\[default: parquet]"),
+        typer.Option(
+            "--format", help="Of an app: the format of what it emits. \\[default: parquet]"
+        ),
     ] = None,
     name: AppNameOption = None,
     store: Annotated[
@@ -112,15 +114,12 @@ def run(
         ResumeMode | None,
         typer.Option(
             metavar="[=auto]",
-            help="Go on with the live job that the store holds; with `=auto`, begin it if there "
-            "is none.",
+            help="Resume the live job in the store; with `=auto`, start it if there is none.",
         ),
     ] = None,
     accept_code_changes: Annotated[
         bool,
-        typer.Option(
-            "--accept-code-changes", help="Resume though IMPORTed code is not what it was."
-        ),
+        typer.Option("--accept-code-changes", help="Resume even if IMPORTed code has changed."),
     ] = False,
     hosts: Annotated[
         int | None,
@@ -139,13 +138,15 @@ def run(
     ] = None,
     tls_ca: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Who signed it (PEM). \\[default: it did itself]"),
+        typer.Option(
+            metavar="FILE", help="The authority that signed it (PEM). \\[default: self-signed]"
+        ),
     ] = None,
     grace: Annotated[
         str | None,
         typer.Option(
             metavar="DURATION",
-            help="How long the last checkpoint of a live run may take that is stopped. "
+            help="How long a live run that is stopped may take for its last checkpoint. "
             "\\[default: 10s]",
         ),
     ] = None,
@@ -366,7 +367,7 @@ def _read_any(
     if is_app(path):
         if out is None:
             read_app(path, name)  # fails with a hint if it is a Python program without an app
-            raise Usage("an app needs --out DIR, where what it emits goes")
+            raise Usage("an app needs --out DIR, the folder for what it emits")
         written = (form or EmittedFormat.parquet).value
         program = program_of_app(path, name, logs, params, str(out), written)
         return with_settings(program, pairs(settings_text, "--set"))

@@ -79,7 +79,8 @@ FormatOption = Annotated[
 def replay(
     app: AppFile,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where what is emitted goes: DIR/NAME.…")
+        Path,
+        typer.Option("--out", metavar="DIR", help="The folder for what is emitted: DIR/NAME.…"),
     ],
     log: LogOption = None,
     form: FormatOption = EmittedFormat.parquet,
@@ -101,21 +102,21 @@ def replay(
         typer.Option(
             min=1,
             max=MOST_ROWS,
-            help="Events of all logs together that are a batch. \\[default: 1 GB of the logs]",
+            help="Events in a batch, of all logs together. \\[default: 1 GB of the logs]",
         ),
     ] = None,
     state_in: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Begin with the state that was saved there.")
+        Path | None, typer.Option(metavar="DIR", help="Start from the state that was saved there.")
     ] = None,
     state_out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Save the state in the end.")
+        Path | None, typer.Option(metavar="DIR", help="Save the final state there.")
     ] = None,
     param: Annotated[
         list[str] | None,
         typer.Option(
             "--param",
             metavar="NAME=VALUE[,…]",
-            help="A parameter's value; several are variants, each in a folder of its own.",
+            help="A parameter's value; several values make variants, each in a folder of its own.",
         ),
     ] = None,
     parallelism: RunParallelismOption = None,

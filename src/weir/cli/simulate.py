@@ -35,18 +35,19 @@ MOST_HARM = 1000
 
 
 def simulate(
-    seeds: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="How many seeds are run.")] = 500,
-    first: Annotated[int, typer.Option(min=0, max=MOST_ROWS, help="The first of them.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, max=MOST_ROWS, help="How many seeds to run.")] = 500,
+    first: Annotated[int, typer.Option(min=0, max=MOST_ROWS, help="The first seed.")] = 0,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=MOST_ROWS, help="Run this seed alone and tell its whole story."),
+        typer.Option(min=0, max=MOST_ROWS, help="Run only this seed, and print its whole story."),
     ] = None,
     faults: Annotated[
         str | None,
         typer.Option(metavar="KIND,…", help="Only these kinds of faults; `none`: no faults."),
     ] = None,
     until: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Faults cease after this long.")
+        float | None,
+        typer.Option(metavar="SECONDS", help="Faults stop after so many simulated seconds."),
     ] = None,
     workloads: Annotated[
         str,
@@ -58,7 +59,7 @@ def simulate(
             min=0,
             metavar="RATE",
             help="An adversary loses, changes, swaps and adds objects of the store, so many times "
-            "a second: a seed then passes with the same rows or a clear end.",
+            "a second: a seed then passes with the same rows or with a clear error.",
         ),
     ] = 0.0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that run seeds.")] = 1,

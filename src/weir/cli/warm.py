@@ -36,7 +36,9 @@ def warm(
     name: AppNameOption = None,
     spark: Annotated[
         bool,
-        typer.Option("--spark", help="Instead keep Spark's classes, so that its JVM starts fast."),
+        typer.Option(
+            "--spark", help="Instead, store Spark's loaded classes, so that its JVM starts faster."
+        ),
     ] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,

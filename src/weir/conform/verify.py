@@ -1,13 +1,13 @@
 """Compares outputs, or whole runs, by their digests, or outputs row by row.
 
 Rules
-1. Of outputs the digest is made again from the rows that are there. One that is not the digest
-   that the output carries makes it corrupt, whatever it is compared with.
+1. The digest of an output is computed again from its rows. If the output carries another digest, it
+   is corrupt, whatever it is compared with.
 2. A run is what `weir run --json` printed, saved as a `.json` file. Runs are compared by the
    digests in them, output by output.
 3. Different columns are a difference; no row is then read.
-4. Digests tell what happens by accident. Rows can be chosen so that other rows have the same; in
-   full, outputs are compared row by row instead, by values (`files/output_diff.py`).
+4. Digests detect accidents, not intent: rows can be chosen so that different rows have the same
+   digest. With `full`, outputs are compared row by row instead, by values (`files/output_diff.py`).
 """
 
 from __future__ import annotations

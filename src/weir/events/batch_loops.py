@@ -1,4 +1,4 @@
-"""The compiled loop here takes rows out of a batch."""
+"""The compiled loop that takes rows out of a batch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Converts DECIMALs to the nearest doubles.
 
-Arrow multiplies by a power of ten that is no double, so that 853.06 becomes 853.0600000000001.
+Arrow multiplies by a power of ten that is not a double, so that 853.06 becomes 853.0600000000001.
 """
 
 from __future__ import annotations

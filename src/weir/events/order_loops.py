@@ -1,4 +1,4 @@
-"""Compiled loops of the total order sort rows within ties."""
+"""Compiled loops of the total order, which sort rows within ties."""
 
 from __future__ import annotations
 

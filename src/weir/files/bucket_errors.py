@@ -2,8 +2,8 @@
 
 Worth a retry: no connection, no answer, answers of 5xx and 429, and the few of 4xx by which a
 server asks for a retry. Everything else lasts until somebody fixes it: no such bucket, no
-right, credentials that are missing or have expired, a wrong region. Of a
-server's answer only the code is shown: the rest may repeat keys and signatures.
+permission, credentials that are missing or have expired, a wrong region. Of a server's answer only
+the code is shown: the rest may repeat keys and signatures.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class SourcePartition(Protocol):
 
 @runtime_checkable
 class PartitionSlice(Protocol):
-    """Is a part of a partition; its rows have the offsets that they have in the whole."""
+    """A part of a partition; its rows have the offsets that they have in the whole."""
 
     @property
     def whole(self) -> SourcePartition: ...

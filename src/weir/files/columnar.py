@@ -210,18 +210,22 @@ def finer_rows(file: ParquetFile | ArrowFile, most: int) -> tuple[int, int]:
     """Return how many rows were looked at, the first ones, and in how many of them a TIMESTAMP is
     finer than a microsecond."""
     schema = stored_schema(file.name if file.version is not None else file.path, file.version)
-    names = [n for n, dtype in file.columns if dtype == TIMESTAMP and n in schema.names]
-    finer = [
-        n for n in names if schema.field(n).type == pa.timestamp("ns", schema.field(n).type.tz)
-    ]
+    stored = dict(zip(schema.names, schema.types, strict=True))
+    declared = [n for n, dtype in file.columns if dtype == TIMESTAMP and n in stored]
+    # A column of another type, which a TIMESTAMP cannot be, is the reader's error.
+    finer = [(n, stored[n]) for n in declared if _is_nanoseconds(stored[n])]
     if not finer:
         return 0, 0
-    raw = replace(file, columns=[(n, schema.field(n).type) for n in finer], needed=None)
+    raw = replace(file, columns=finer, needed=None)
     chunk = next(raw.chunks(most), None)
     if chunk is None:
         return 0, 0
     marks = [np.asarray(c.cast(BIGINT).fill_null(0)) % 1000 != 0 for c in chunk.rows.columns]
     return chunk.rows.num_rows, int(np.logical_or.reduce(marks).sum())
+
+
+def _is_nanoseconds(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(dtype) and dtype.unit == "ns")
 
 
 def _rows_within(limit: int, size: int, metadata: pq.FileMetaData, names: Sequence[str]) -> int:

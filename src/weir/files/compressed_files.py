@@ -1,7 +1,8 @@
 """Reads compressed text files: `.gz` (gzip) and `.zst` (Zstandard).
 
-Positions in them are those of the text. They are read from the beginning: going on at a position
-reads what stands before it again. A file that is damaged or torn is an error that names it.
+Positions in them are those of the text. They are read from the beginning: to continue at a
+position, a reader reads everything before it again. A file that is damaged or torn is an error that
+names it.
 """
 
 from __future__ import annotations

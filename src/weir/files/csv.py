@@ -131,7 +131,7 @@ def _header(file: BinaryIO, name: str, limit: int) -> tuple[Fields, int]:
         message = "the file is empty; its first row must be a header with the columns' names"
         raise InputError(message, file=name, line=1)
     if names is None:
-        raise InputError("the header row has quotes that do not fit", file=name, line=1)
+        raise InputError("the header row has unbalanced quotes", file=name, line=1)
     return names, lines
 
 

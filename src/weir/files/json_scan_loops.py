@@ -50,7 +50,7 @@ def scan_lines(
 
 @in_place
 def _object(data, at, names, name_ends, kinds, words, begins, ends, row):
-    """Where the line behind this one begins."""
+    """Where the next line begins."""
     at = _skip(data, at)
     if data[at] != _OPEN:
         return -1
@@ -107,7 +107,7 @@ def _next_line(data, at):
 
 @in_place
 def _text_end(data, at):
-    """The quote behind a text without escapes."""
+    """The quote after a text without escapes."""
     while data[at] != _QUOTE:
         if data[at] < _BLANK or data[at] == _BACKSLASH:
             return -1

@@ -2,7 +2,7 @@
 
 How
 1. A first pass over both sees which files are in the order of outputs, and sums up digests, which
-   decide nothing here: rows can be chosen so that different ones have the same.
+   decide nothing here: different rows can be chosen that have the same digest.
 2. All files of both sides are merged in that order, each row with its side after its columns.
    Equal rows then stand together, and make a difference where one side has more.
 3. A file that is not in order (Weir did not write it) is sorted first. Beyond `memory` bytes its

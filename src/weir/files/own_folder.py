@@ -12,7 +12,7 @@ Rules
 4. Whoever makes such a folder next removes those beside it that are left over.
 
 A process that loses its folder by rule 3 (it slept for a day on another machine) finds its files
-gone and fails; no output ever stands under its path by halves.
+gone and fails; no output is ever half-written under its path.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ Contract
 2. A record's length is that of its bytes without the `\\n` after it. One that is longer than the
    limit may lack some of the bytes after it, and `TextChunk.records` names it; whoever reads
    records lists it as a bad row. That depends on the record alone, never on how its bytes were cut.
-3. At most a piece of input and one record of the limit are held. Each byte is looked at once.
+3. At most one block of input and one record as long as the limit are held. Each byte is looked at
+   once.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ Rules
    number of a deleted one never counts. Records name their writer, so no two are ever the same.
 5. The first record is empty; it is made once, before the job starts.
 6. A record refers to the one before it, and the manager's record to the last one that it has heard
-   of. So one that is lost or changed is found, and is an error: what stood there is gone. A last
-   record that is damaged and that nothing refers to was never written: the next one is written
+   of. So a record that was lost or changed is detected, and is an error: what it held is gone. A
+   last record that is damaged and that nothing refers to was never written: the next one is written
    after it, and refers to the one before it.
 
 The log does no I/O: its methods are conversations with a store (`LogTalk`).

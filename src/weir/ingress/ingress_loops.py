@@ -1,4 +1,4 @@
-"""A compiled loop judges the rows of a chunk that has nothing special about it."""
+"""The compiled loop that judges the rows of an ordinary chunk."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ Rules
    records that are there, and polls again; the connector then offers again what still has to be
    logged.
 4. A partition that has been silent for `idle` claims the clock's time less `idle`: a record, which
-   takes effect like any other. It was silent up to the time at which the last poll began: what came
-   later, while the process stood still say, was not looked for. A missing
+   takes effect like any other. Silence counts up to the time at which the last poll began: the
+   source has not looked for what came later (if the process stood still, say). A missing
    partition counts as silent; when it appears, its time starts at its last claim.
 5. Each chunk says where to resume: the last record that took effect, and the connector's state.
    Claims before the offset at which a source starts were made before its snapshot.
@@ -21,7 +21,7 @@ Rules
       the log. One that finds a record of a later incarnation has fallen behind (`LogCollected`).
    b. An owner that has not looked into the log for half of `idle` does so before it gives rows.
    c. It claims no sooner than `idle` after it took the log over.
-   So when it claims, all rows that an earlier owner may still give had come, and it has seen them.
+   So when it claims, every row that an earlier owner could still give has come, and it has seen it.
    These times are measured by a clock that does not jump.
 7. A request at which the store fails is repeated for `patience` seconds, unless the failure lasts;
    then the source fails.

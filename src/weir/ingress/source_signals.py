@@ -1,7 +1,7 @@
 """Signals go into a source's machine and commands come out, one command at a time.
 
 A driver carries a command out and answers it: commands for the log with a store, the others with
-the connector's reading and a clock. Drivers keep no rule.
+the connector's reading and a clock. The rules are the machine's; drivers enforce none.
 """
 
 from __future__ import annotations

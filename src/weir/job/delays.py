@@ -34,8 +34,8 @@ EventTimeMark: TypeAlias = tuple[int, float]
 """An event time, and when it was reached."""
 MARK_EVERY = 0.002
 """Seconds between two marks of a vertex, at least."""
-MOST_MARKS = 128
-"""So many marks of a vertex are reported."""
+MOST_MARKS = 1024
+"""So many marks of a vertex are reported at most: of two seconds, about."""
 BUCKETS = 20
 """See rule 5."""
 _LEAST, _LONGEST = 1e-4, 1e6
@@ -49,6 +49,17 @@ class ReachedMarks:
 
     def __init__(self) -> None:
         self.recent: deque[EventTimeMark] = deque(maxlen=MOST_MARKS)
+        self._heard = -math.inf
+        """Marks up to this moment were heard of."""
+
+    @property
+    def unheard(self) -> tuple[EventTimeMark, ...]:
+        """The marks that were not heard of yet."""
+        return tuple(mark for mark in self.recent if mark[1] > self._heard)
+
+    def hear(self, at: float) -> None:
+        """Take in that all marks up to this moment were heard of."""
+        self._heard = at
 
     def note(self, cti: int, now: float) -> None:
         """Take in that an event time is reached."""

@@ -10,7 +10,8 @@ Rules
    instances of earlier epochs still write.
 3. A part is deleted when the commit of its number names another part. While there is no such
    commit, an instance that the manager has given up may still make it, so the part stays.
-4. The manager's records are deleted when they are far before the one that the hint names.
+4. The manager's records are deleted when they are far before the one that the hint names, and no
+   difference that may still be read leads back to them.
 5. Records of a source's log are deleted when a durable record says that they are not needed, the
    smallest number first.
 6. Objects with a name that no job would give are left alone. So is a part whose commit is lost or
@@ -20,13 +21,15 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from weir.errors import SnapshotCorrupt
 from weir.job.commit_log import decode_commit
 from weir.job.ledger import Ledger
-from weir.job.messages import VertexReport
+from weir.job.messages import Checkpoint
 from weir.job.signals import Delete, Get, List, ManagerCommand
+from weir.reliable.log import Segment
 from weir.reliable.object_names import (
     EPHEMERAL,
     LATEST_RECORD,
@@ -40,8 +43,17 @@ from weir.reliable.object_names import (
 
 EPOCH_BITS = 24
 """Incarnations are epoch << EPOCH_BITS | counter."""
-KEPT_RECORDS = 100
-"""So many records before the one that the hint names are kept."""
+
+
+class Alive(Protocol):
+    """What an instance that runs has reported (see `Placement`)."""
+
+    @property
+    def checkpoints(self) -> Sequence[Checkpoint]: ...
+    @property
+    def segments(self) -> Mapping[str, Sequence[Segment]]: ...
+    @property
+    def flushed(self) -> Mapping[str, int]: ...
 
 
 class Sweeper:
@@ -65,15 +77,15 @@ class Sweeper:
         ledger: Ledger,
         named: frozenset[str],
         collected: Mapping[str, int],
-        alive: Mapping[int, VertexReport | None],
-        hinted: int,
+        alive: Mapping[int, Alive],
+        unneeded: int,
     ) -> list[ManagerCommand]:
         """Delete listed objects by rules 1, 4 and 5, and read the commits that decide on parts.
         `named` are the objects that records refer to, `collected` is what the last durable record
-        says, `hinted` is the record that the last durable hint names; for `alive` see `unnamed`."""
+        says, records below `unneeded` may go; for `alive` see `unnamed`."""
         garbage = (
             unnamed(keys, named, alive, ledger.epoch),
-            old_records(keys, hinted),
+            old_records(keys, unneeded),
             collected_logs(keys, collected),
         )
         commands: list[ManagerCommand] = [Delete(objects) for objects in garbage if objects]
@@ -95,35 +107,32 @@ class Sweeper:
 def unnamed(
     listed: Iterable[str],
     named: frozenset[str],
-    alive: Mapping[int, VertexReport | None],
+    alive: Mapping[int, Alive],
     epoch: int,
 ) -> tuple[str, ...]:
-    """Find the checkpoints and segments to delete by rule 1; `alive` has the last report of each
-    incarnation that runs."""
+    """Find the checkpoints and segments to delete by rule 1; `alive` has what each incarnation that
+    runs has reported."""
 
     def is_nobodys(key: str) -> bool:
         incarnation = incarnation_of(key)
         if key in named or incarnation >> EPOCH_BITS > epoch:
             return False
-        if incarnation not in alive:
-            return True
-        report = alive[incarnation]
-        return report is not None and _is_past(key, report)
+        return incarnation not in alive or _is_past(key, alive[incarnation])
 
     return tuple(key for key in listed if is_ephemeral(key) and is_known(key) and is_nobodys(key))
 
 
-def _is_past(key: str, report: VertexReport) -> bool:
+def _is_past(key: str, alive: Alive) -> bool:
     """Say whether a running instance has written this object and will not report it again: it is a
     checkpoint before those that it reports, or a segment that was collected before any report."""
     if key.startswith("checkpoints/"):
-        return number_of(key) < min((c.number for c in report.checkpoints), default=0)
+        return number_of(key) < min((c.number for c in alive.checkpoints), default=0)
     stream = key.removeprefix("streams/").rsplit("/", 1)[0]
-    held = {segment.key for segment in report.segments.get(stream, ())}
-    return key not in held and first_of(key) <= report.flushed.get(stream, -1)
+    held = {segment.key for segment in alive.segments.get(stream, ())}
+    return key not in held and first_of(key) <= alive.flushed.get(stream, -1)
 
 
-def old_records(listed: Iterable[str], hinted: int) -> tuple[str, ...]:
+def old_records(listed: Iterable[str], unneeded: int) -> tuple[str, ...]:
     """Find the manager's records to delete by rule 4, the oldest first."""
     return tuple(
         key
@@ -131,7 +140,7 @@ def old_records(listed: Iterable[str], hinted: int) -> tuple[str, ...]:
         if key.startswith("records/")
         and key != LATEST_RECORD
         and is_known(key)
-        and number_of(key) < hinted - KEPT_RECORDS
+        and number_of(key) < unneeded
     )
 
 

@@ -1,9 +1,10 @@
 """The host: it runs instances of vertices as ordered, serves their streams, makes them durable.
 
 Rules
-1. Orders name all instances that the host is to run. The host drops an instance whose incarnation
-   is not the ordered one; a new instance loads its checkpoint first. Orders of an older epoch or
-   number are ignored.
+1. Orders say which instances the host is to run, or what of that has changed (`messages.py`). The
+   host drops an instance whose incarnation is not the ordered one; a new instance loads its
+   checkpoint first. Orders of an older epoch or number are ignored, and so are changes since what
+   the host does not have.
 2. Instances get their inputs by hand-over or over connections (`input_connections.py`); the host
    serves their streams to other hosts (`stream_server.py`).
 3. Back pressure: an instance does not step while the volatile tail of one of its streams is larger
@@ -19,17 +20,32 @@ Rules
 6. While orders say so (`Orders.held`), sinks neither step nor commit: nothing leaves the job yet.
 7. The host notes what it is about to do before it does it (`poison.py`). With every report it tells
    of the deaths of hosts that ran in this slot before.
+8. A report is due when the host has facts that the manager has not acknowledged, while it waits for
+   orders or has lost a connection of late, and else as a sign of life.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from weir.errors import SnapshotCorrupt
-from weir.job.hosted_instance import Running
+from weir.job.facts import Facts
+from weir.job.hosted_instance import Fact, FactKey, Running
 from weir.job.input_connections import InputConnections
-from weir.job.messages import HeldBy, Orders, Report, VertexOrder
+from weir.job.messages import (
+    KEPT_CHECKPOINTS,
+    Checkpoint,
+    HeldBy,
+    Orders,
+    Report,
+    VertexOrder,
+    VertexReport,
+)
 from weir.job.poison import Death, MemoryNotes, Notes
+from weir.job.segment_flush import StreamSegment
 from weir.job.settings import HostSettings
 from weir.job.signals import (
     Arrived,
@@ -58,11 +74,18 @@ from weir.job.signals import (
 from weir.job.store_requests import Requests
 from weir.job.stream_server import Subscribers
 from weir.reliable.cursor import Cursor
-from weir.reliable.log import LogStream
+from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.strategies import Strategy
 from weir.runtime.instance import Instance, MakeInstance
 from weir.runtime.topology import Topology
+
+SIGN_EVERY = 0.2
+"""Seconds between two reports of a host that has nothing to say."""
+FIGURES_EVERY = 1.0
+"""Seconds between two reports with figures."""
+RESTLESS = 2.0
+"""Seconds for which a host reports often after it has lost a connection; see rule 8."""
 
 
 class Host:
@@ -102,6 +125,22 @@ class Host:
         """Commands that the driver has not been given yet."""
         self._report_number = 0
         """The number of the last report."""
+        self._reported_at = self._figures_at = -math.inf
+        """When the last report was made, and the last with figures."""
+        self._marked = (0, 0.0)
+        """The number of that, and what the clock of marks showed then."""
+        self._restless_until = -math.inf
+        self._facts: Facts[FactKey, Fact] = Facts()
+        """What the manager was not heard to have."""
+        self._taken_by_manager = 0
+        """Up to which of the facts the manager has all, by its last orders."""
+        self._taken = 0
+        """Up to which of the manager's facts, of the present epoch, this host has all."""
+        self._said: dict[str, VertexReport] = {}
+        """The status of each instance that was last made a fact."""
+        self._said_trouble: str | None = None
+        self._held = False
+        """Whether sinks wait, so that figures are waited for: they go with every report."""
         self.trouble: str | None = None
         """Why the store cannot be used at the moment, if it cannot."""
         self.trouble_lasts = False
@@ -179,11 +218,31 @@ class Host:
             for vertex in list(self._running):
                 self._drop(vertex)
             return
+        if orders.epoch > self._epoch:
+            self._taken = 0
         self._epoch, self._number = orders.epoch, orders.number
+        self._taken_by_manager = orders.taken
+        self._facts.acknowledge(orders.taken)
+        if orders.heard >= self._marked[0]:
+            for running in self._running.values():
+                running.marks.hear(self._marked[1])
+        self._held = orders.held
+        if orders.since <= self._taken:
+            self._taken = orders.upto
+            self._take_in(orders, now)
+        for running in self._running.values():
+            running.asked, running.record = orders.checkpoint, orders.record
+            running.held = orders.held and running.spec.kind == "sink"
+
+    def _take_in(self, orders: Orders, now: float) -> None:
+        """Run what is ordered, and let the instances know what has changed."""
         order_of = {order.vertex: order for order in orders.vertices}
-        for vertex, running in list(self._running.items()):
-            order = order_of.get(vertex)
-            if order is None or order.incarnation != running.order.incarnation:
+        for vertex in list(self._running) if orders.since == 0 else orders.dropped:
+            if vertex in self._running and vertex not in order_of:
+                self._drop(vertex)
+        for vertex, order in order_of.items():
+            running = self._running.get(vertex)
+            if running is not None and running.order.incarnation != order.incarnation:
                 self._drop(vertex)
         for order in orders.vertices:
             if order.vertex not in self._running:
@@ -195,10 +254,44 @@ class Host:
             running.check_floors()
         for order in orders.vertices:
             self._apply(order)
-        self._connect_inputs(now)
+        for stream in {*orders.segments, *orders.collect}:
+            self._change_output(
+                stream, orders.segments.get(stream, ()), orders.collect.get(stream, 0)
+            )
+        self._change_inputs(orders)
+        if orders.vertices or orders.dropped or orders.served or orders.since == 0:
+            self._connect_inputs(now)
+
+    def _change_output(self, stream: str, segments: tuple[Segment, ...], collected: int) -> None:
+        """Let an instance know which rows of its stream are durable, and which nobody will ask for,
+        where that has changed."""
+        if stream in self._streams:
+            self._streams[stream].learn(segments)
+            self._streams[stream].collect(collected)
+        elif (running := self._running.get(self._topology.streams[stream].writer)) is not None:
+            order = running.order
+            running.order = msgspec.structs.replace(
+                order,
+                segments={**order.segments, stream: segments or order.segments.get(stream, ())},
+                collect={**order.collect, stream: max(collected, order.collect.get(stream, 0))},
+            )
+
+    def _change_inputs(self, orders: Orders) -> None:
+        """Let instances know who serves their inputs, and from where on, if that has changed."""
+        served = {
+            s: by for v, by in orders.served.items() for s in self._topology.vertices[v].outputs
+        }
+        if not served and not orders.floors:
+            return
         for running in self._running.values():
-            running.asked, running.record = orders.checkpoint, orders.record
-            running.held = orders.held and running.spec.kind == "sink"
+            order, inputs = running.order, running.spec.inputs
+            changed = {stream: served[stream] for stream in inputs if stream in served}
+            floors = {s: orders.floors[s] for s in inputs if s in orders.floors}
+            if changed or floors:
+                running.order = msgspec.structs.replace(
+                    order, inputs={**order.inputs, **changed}, floors={**order.floors, **floors}
+                )
+                running.check_floors()
 
     def _begin(self, order: VertexOrder, now: float) -> None:
         """Begin a new instance, which may have to load its checkpoint first."""
@@ -211,6 +304,7 @@ class Host:
             settings=self._settings,
             now=now,
             notes=self._notes,
+            say=self._facts.say,
         )
         self._running[order.vertex] = running
         self._ask(running, running.noted("load", running.begin, ()))
@@ -236,6 +330,7 @@ class Host:
     def _drop(self, vertex: str) -> None:
         """Stop running an instance: its inputs are disconnected, and its readers look elsewhere."""
         running = self._running.pop(vertex)
+        self._said.pop(vertex, None)
         if running.instance is None:
             return
         for input, cursor in enumerate(running.instance.cursors):
@@ -285,6 +380,7 @@ class Host:
 
     def _break(self, vertex: str, input: int, now: float) -> None:
         """Give up the connection of an input; another one is made later."""
+        self._restless_until = now + RESTLESS
         running = self._running[vertex]
         assert running.instance is not None
         cursor = running.instance.cursors[input]
@@ -406,13 +502,45 @@ class Host:
 
     # --- reports -----------------------------------------------------------------------------
 
-    def report(self, address: str = "", slot: int = 0, pid: int = 0, machine: str = "") -> Report:
-        """Make a report of the whole state of the host."""
-        self._report_number += 1
-        vertices = tuple(
-            r.report(None if r.instance is None else self._held_by(r.instance))
-            for r in self._running.values()
+    def is_report_due(self, now: float) -> bool:
+        """Say whether there is something to report, by rule 8."""
+        self._say_statuses()
+        return (
+            self._facts.number > self._taken_by_manager
+            or self.trouble != self._said_trouble
+            or not self._running
+            or now < self._restless_until
+            or now - self._reported_at >= SIGN_EVERY
         )
+
+    def _say_statuses(self) -> None:
+        """Make facts of the statuses that have changed."""
+        for vertex, running in self._running.items():
+            status = running.report()
+            if self._said.get(vertex) != status:
+                self._said[vertex] = status
+                self._facts.say((vertex, status.incarnation, ""), None)
+
+    def report(
+        self, now: float = 0.0, address: str = "", slot: int = 0, pid: int = 0, machine: str = ""
+    ) -> Report:
+        """Make a report of what the manager does not have, as far as this host has heard."""
+        self._say_statuses()
+        self._report_number += 1
+        self._reported_at, self._said_trouble = now, self.trouble
+        since = self._taken_by_manager
+        facts = self._facts.since(since) if since else None
+        is_late = now - self._figures_at >= FIGURES_EVERY
+        with_figures = facts is None or self._held or is_late
+        if facts is None:
+            since = 0
+            reports = {vertex: r.whole_report() for vertex, r in self._running.items()}
+        else:
+            reports = self._changed(facts, every=with_figures)
+        if with_figures:
+            self._figures_at = now
+            self._marked = (self._report_number, self._clock() if self._clock is not None else 0.0)
+        changed = {vertex for (vertex, _, key), _ in facts or () if not key}
         return Report(
             session=self.session,
             number=self._report_number,
@@ -421,11 +549,49 @@ class Host:
             slot=slot,
             pid=pid,
             machine=machine,
-            vertices=vertices,
+            vertices=tuple(
+                self._with_figures(report) if with_figures or vertex in changed else report
+                for vertex, report in reports.items()
+            ),
             trouble=self.trouble,
             deaths=self._deaths,
             trouble_lasts=self.trouble_lasts,
+            since=since,
+            upto=self._facts.number,
+            taken=self._taken,
         )
+
+    def _with_figures(self, report: VertexReport) -> VertexReport:
+        running = self._running[report.vertex]
+        held = None if running.instance is None else self._held_by(running.instance)
+        return msgspec.structs.replace(report, figures=running.figures(held))
+
+    def _changed(
+        self, facts: Sequence[tuple[FactKey, Fact]], *, every: bool
+    ) -> dict[str, VertexReport]:
+        """Report the instances of which there are facts (or `every` one) with these facts."""
+        checkpoints: dict[str, list[Checkpoint]] = {}
+        segments: dict[str, dict[str, list[Segment]]] = {}
+        vertices = dict.fromkeys(self._running) if every else {}
+        for (vertex, incarnation, _), fact in facts:
+            if self._present(vertex, incarnation) is None:
+                continue
+            vertices[vertex] = None
+            match fact:
+                case Checkpoint():
+                    checkpoints.setdefault(vertex, []).append(fact)
+                case StreamSegment(stream, segment):
+                    segments.setdefault(vertex, {}).setdefault(stream, []).append(segment)
+        reports = {}
+        for vertex in vertices:
+            stored = segments.get(vertex, {})
+            reports[vertex] = msgspec.structs.replace(
+                self._said[vertex],
+                checkpoints=tuple(checkpoints.get(vertex, ())[-KEPT_CHECKPOINTS:]),
+                segments={stream: tuple(some) for stream, some in stored.items()},
+                flushed={stream: some[-1].first for stream, some in stored.items()},
+            )
+        return reports
 
     @property
     def running(self) -> Mapping[str, Running]:

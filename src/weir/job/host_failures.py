@@ -63,10 +63,14 @@ class HostFailures:
         """Clear a vertex of deaths, as far as its new checkpoint allows. `before` are the input
         positions of the checkpoint before that one, if there was one."""
         self._idle = []
-        suspects = self._ledger.suspects.pop(vertex, ())
+        suspects = self._ledger.suspects.get(vertex)
+        if suspects is None:
+            return
         left = cleared(suspects, self._ledger.checkpoints[vertex][-1].inputs, before)
         if left:
             self._ledger.suspects[vertex] = left
+        else:
+            del self._ledger.suspects[vertex]
 
     def overdue(self, hosts: Iterable[HostState], limit: float) -> str | None:
         """Find a step that has taken longer than `limit` seconds: it ends the job."""

@@ -46,6 +46,8 @@ class HostState:
     """When it was last heard of."""
     step: Step | None = None
     """The step that it was at when it was last heard of."""
+    taken: int = 0
+    """Up to which of its facts the manager has all."""
     hung_up: float | None = None
     """When it and its companion had hung up, if it was not heard of since."""
 

@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -21,9 +21,17 @@ from weir.errors import SnapshotCorrupt, WeirError
 from weir.events.batch import OPEN
 from weir.files.chunks import Chunk
 from weir.job.delays import ReachedMarks
-from weir.job.messages import Checkpoint, HeldBy, VertexOrder, VertexReport
+from weir.job.messages import (
+    KEPT_CHECKPOINTS,
+    Checkpoint,
+    Figures,
+    HeldBy,
+    Status,
+    VertexOrder,
+    VertexReport,
+)
 from weir.job.poison import Notes, Phase
-from weir.job.segment_flush import SegmentFlush
+from weir.job.segment_flush import SegmentFlush, StreamSegment
 from weir.job.settings import HostSettings
 from weir.job.signals import Get, HostCommand, Pull, Put
 from weir.job.sink_commits import SinkCommits
@@ -38,8 +46,10 @@ from weir.runtime.topology import VertexSpec
 
 _T = TypeVar("_T")
 
-KEPT_CHECKPOINTS = 3
-"""So many checkpoints are reported; the manager has heard of older ones, or does without them."""
+FactKey: TypeAlias = tuple[str, int, str]
+"""A vertex, an incarnation, and the name of an object that it has stored."""
+Fact: TypeAlias = "Checkpoint | StreamSegment | None"
+"""What a host reports of that object; None: the status of the instance has changed."""
 
 
 class Running:
@@ -54,8 +64,10 @@ class Running:
         settings: HostSettings,
         now: float,
         notes: Notes,
+        say: Callable[[FactKey, Fact], None],
     ) -> None:
-        self._notes = notes
+        """`say` takes what is stored, as a fact of the host."""
+        self._notes, self._say = notes, say
         self.spec, self.order = spec, order
         self.instance: Instance | None = None
         """The instance, once it is made: of one with a checkpoint, when that is loaded."""
@@ -249,7 +261,8 @@ class Running:
     def stored(self, key: str, ref: ObjectRef | None) -> Sequence[Put | Get]:
         """Take in that an object is in the store, by this reference; None: an object of that name
         was there already."""
-        if self._flush.stored(key, ref):
+        if ref is not None and (stored := self._flush.stored(key, ref)) is not None:
+            self._say((self.spec.id, self.order.incarnation, key), stored)
             return []
         if self._commits is not None:
             commands = self._commits.stored(key, ref)
@@ -270,6 +283,7 @@ class Running:
         self._saved = marker
         self._kept = max(self._kept, self._saving_for)
         self._checkpoints = [*self._checkpoints, checkpoint][-KEPT_CHECKPOINTS:]
+        self._say((self.spec.id, self.order.incarnation, checkpoint.key), checkpoint)
 
     # --- streams, sources --------------------------------------------------------------------
 
@@ -319,31 +333,44 @@ class Running:
         is_kept = self._commits is None or instance.marker == self._saved
         return is_kept and not self._is_saving
 
-    def _reported_status(
-        self, instance: Instance
-    ) -> Literal["loading", "running", "behind", "done", "failed"]:
+    def _reported_status(self, instance: Instance) -> Status:
         if self.done:
             return "done"
         return self.status if instance.caught_up or self.status != "running" else "loading"
 
-    def report(self, held: HeldBy | None = None) -> VertexReport:
-        """Report the state of the instance; `held` is what holds it up by back pressure."""
-        instance = self.instance
-        if instance is None or self.status == "loading":
-            return VertexReport(
-                vertex=self.spec.id,
-                incarnation=self.order.incarnation,
-                status=self.status,
-                corrupt=tuple(self._corrupt),
-                error=self._error,
-            )
-        source = self._source
-        positions = tuple(c.position for c in instance.cursors)
-        late, bad = source.turned_away if source is not None else (0, 0)
+    def report(self) -> VertexReport:
+        """Report the status of the instance."""
+        instance, source = self.instance, self._source
         return VertexReport(
             vertex=self.spec.id,
             incarnation=self.order.incarnation,
-            status=self._reported_status(instance),
+            status=self.status if instance is None else self._reported_status(instance),
+            corrupt=tuple(self._corrupt),
+            error=self._error,
+            kept=self._kept,
+            log_end=None if source is None else source.log_record,
+            waits=self.waits,
+        )
+
+    def whole_report(self) -> VertexReport:
+        """Report the status of the instance and all that is stored of it."""
+        if self.instance is None:
+            return self.report()
+        return msgspec.structs.replace(
+            self.report(),
+            checkpoints=tuple(self._checkpoints),
+            segments={name: s.segments for name, s in self.instance.streams.items()},
+            flushed=dict(self._flush.flushed),
+        )
+
+    def figures(self, held: HeldBy | None) -> Figures:
+        """Report how far the instance is; `held` is what holds it up by back pressure."""
+        instance, source = self.instance, self._source
+        if instance is None or self.status == "loading":
+            return Figures()
+        late, bad = source.turned_away if source is not None else (0, 0)
+        positions = tuple(c.position for c in instance.cursors)
+        return Figures(
             inputs=positions if source is None else (source.next_offset,),
             outputs=tuple(s.end for s in instance.streams.values()),
             cti=instance.cti,
@@ -352,14 +379,6 @@ class Running:
             queued_bytes=sum(c.queued_bytes for c in instance.cursors),
             late=late,
             bad=bad,
-            checkpoints=tuple(self._checkpoints),
-            segments={name: s.segments for name, s in instance.streams.items()},
-            corrupt=tuple(self._corrupt),
-            error=self._error,
-            flushed=dict(self._flush.flushed),
-            kept=self._kept,
-            log_end=None if source is None else source.log_record,
-            waits=self.waits,
             held=held,
-            marks=tuple(self.marks.recent),
+            marks=self.marks.unheard,
         )

@@ -16,17 +16,17 @@ Rules (StreamScope §4.3)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from typing import TypeVar
 
 import msgspec
 
-from weir.errors import SnapshotCorrupt
 from weir.job.messages import Checkpoint
 from weir.job.poison import Suspect
-from weir.reliable.codec import decode_record, encode_record
+from weir.reliable.codec import encode_packed
 from weir.reliable.log import Segment
-from weir.reliable.object_names import ingress_key, ingress_log, is_ephemeral, number_of, record_key
+from weir.reliable.object_names import is_ephemeral, number_of, record_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.strategies import Strategy
 from weir.runtime.topology import Topology
@@ -35,7 +35,39 @@ UNREAD = 2**62
 """The low-water mark of a stream that nobody reads: no row of it is needed."""
 
 
-class Ledger(msgspec.Struct):
+_Value = TypeVar("_Value")
+
+
+class Watched(dict[str, _Value]):
+    """A mapping of a ledger that notes which of its keys change, in order, for whoever watches."""
+
+    def __init__(self, values: Mapping[str, _Value]) -> None:
+        super().__init__(values)
+        self._changed: list[dict[str, None]] = []
+
+    def watch(self) -> dict[str, None]:
+        """Return a set, as the keys of a dict, to which every key is added that changes."""
+        self._changed.append({})
+        return self._changed[-1]
+
+    def __setitem__(self, key: str, value: _Value) -> None:
+        super().__setitem__(key, value)
+        for changed in self._changed:
+            changed[key] = None
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        for changed in self._changed:
+            changed[key] = None
+
+
+def watched(values: dict[str, _Value]) -> Watched[_Value]:
+    """Return a mapping of a ledger that is watched already (`watch`)."""
+    assert isinstance(values, Watched)
+    return values
+
+
+class Ledger(msgspec.Struct, tag_field="record", tag="base"):
     """Holds what is durable of a job; the manager writes it to the store as its record."""
 
     epoch: int = 0
@@ -44,6 +76,8 @@ class Ledger(msgspec.Struct):
     """Which manager wrote it: two that begin from one record must not write the same next one."""
     number: int = -1
     """The number of the record that it is, or was last, written as."""
+    base: int = -1
+    """The number of the record that has it as a base; see `ledger_difference.py`."""
     checkpoints: dict[str, tuple[Checkpoint, ...]] = {}
     """The checkpoints of each vertex that may still be needed, the oldest first; those of a sink
     that commits are its commits."""
@@ -72,7 +106,20 @@ class Ledger(msgspec.Struct):
     """For each vertex the deaths in its steps that it was not cleared of; see `poison.py`."""
 
     def encode(self) -> bytes:
-        return encode_record(record_key(self.number), self)
+        """Encode it as a base."""
+        return encode_packed(record_key(self.number), self)
+
+    def watch(self) -> None:
+        """Let all mappings be watched from now on. They are changed key by key alone."""
+        for name in MAPPINGS:
+            setattr(self, name, Watched(getattr(self, name)))
+
+    def copied(self) -> Ledger:
+        """Copy it; nobody watches the copy."""
+        other = copy(self)
+        for name in MAPPINGS:
+            setattr(other, name, dict(getattr(self, name)))
+        return other
 
     @property
     def names(self) -> frozenset[str]:
@@ -83,15 +130,16 @@ class Ledger(msgspec.Struct):
         )
 
 
-_decoder = msgspec.json.Decoder(Ledger)
-
-
-def decode_ledger(key: str, body: bytes) -> Ledger:
-    """Decode the record of this name; SnapshotCorrupt when the object is not that record."""
-    ledger = decode_record(key, body, _decoder)
-    if ledger.number != number_of(key):
-        raise SnapshotCorrupt(f"{key} says that it is record {ledger.number}")
-    return ledger
+MAPPINGS = (
+    "checkpoints",
+    "segments",
+    "collected",
+    "snapshots",
+    "recoveries",
+    "logs",
+    "suspects",
+)
+"""The mappings of a ledger that change while a manager lives."""
 
 
 class Restarts(msgspec.Struct, frozen=True):
@@ -186,7 +234,8 @@ def forget(ledger: Ledger, keys: Iterable[str]) -> None:
     after them, which would leave a gap."""
     for key in keys:
         for vertex, checkpoints in ledger.checkpoints.items():
-            ledger.checkpoints[vertex] = tuple(c for c in checkpoints if c.key != key)
+            if any(c.key == key for c in checkpoints):
+                ledger.checkpoints[vertex] = tuple(c for c in checkpoints if c.key != key)
         for stream, segments in ledger.segments.items():
             index = next((i for i, s in enumerate(segments) if s.key == key), None)
             if index is not None:
@@ -195,53 +244,20 @@ def forget(ledger: Ledger, keys: Iterable[str]) -> None:
 
 def without(ledger: Ledger, keys: Iterable[str]) -> Ledger:
     """Copy the ledger as it would be if these objects were forgotten."""
-    other = copy(ledger)
-    other.checkpoints, other.segments = dict(other.checkpoints), dict(other.segments)
+    other = ledger.copied()
     forget(other, keys)
     return other
 
 
-def collect(
-    topology: Topology, strategies: Mapping[str, Strategy], ledger: Ledger
-) -> tuple[str, ...]:
-    """Remove from the ledger what nobody needs; return the objects to delete once the ledger is
-    durable without them."""
-    if ledger.finished:
-        return _collect_all(ledger)
-    restart = restarts(topology, strategies, ledger)
-    garbage: list[str] = []
-    for vertex, checkpoints in ledger.checkpoints.items():
-        usable = restart.checkpoint[vertex]
-        start = checkpoints.index(usable) if usable is not None else 0
-        garbage += [c.key for c in checkpoints[:start] if is_ephemeral(c.key)]
-        ledger.checkpoints[vertex] = checkpoints[start:]
-    for stream, segments in ledger.segments.items():
-        needed = restart.needed.get(stream, UNREAD)
-        garbage += [s.key for s in segments if s.end <= needed]
-        ledger.segments[stream] = tuple(s for s in segments if s.end > needed)
-    for stream, needed in restart.needed.items():
-        ledger.collected[stream] = max(ledger.collected.get(stream, 0), needed)
-    return (*garbage, *_collect_logs(restart, ledger))
-
-
-def _collect_logs(restart: Restarts, ledger: Ledger) -> Iterator[str]:
-    """Collect the records of logs that no restart needs, in the order in which they must be
-    deleted."""
-    for vertex, usable in restart.checkpoint.items():
-        log = ingress_log(vertex)
-        first, needed = ledger.collected.get(log, 0), 0 if usable is None else usable.log
-        if needed > first:
-            ledger.collected[log] = needed
-            yield from (ingress_key(vertex, number) for number in range(first, needed))
-
-
-def _collect_all(ledger: Ledger) -> tuple[str, ...]:
+def collect_all(ledger: Ledger) -> tuple[str, ...]:
     """Collect everything of a finished job but the last commit of each sink."""
     garbage = tuple(sorted(key for key in ledger.names if is_ephemeral(key)))
-    ledger.segments = {}
-    ledger.checkpoints = {
-        vertex: kept
-        for vertex, checkpoints in ledger.checkpoints.items()
-        if (kept := tuple(c for c in checkpoints[-1:] if not is_ephemeral(c.key)))
-    }
+    for stream in list(ledger.segments):
+        del ledger.segments[stream]
+    for vertex, checkpoints in list(ledger.checkpoints.items()):
+        kept = tuple(c for c in checkpoints[-1:] if not is_ephemeral(c.key))
+        if kept:
+            ledger.checkpoints[vertex] = kept
+        else:
+            del ledger.checkpoints[vertex]
     return garbage

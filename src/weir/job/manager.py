@@ -21,11 +21,15 @@ Rules
    is stored in between (`host_failures.py`).
 8. A host that is at a long step gives signs of life, and is not lost. A step that takes longer than
    `step_limit`, if there is one, ends the job.
-9. The sinks of a job that begins `held` wait until they are released: nothing is committed before.
+9. What a report says is taken in when the manager has all facts before it (`facts.py`); every
+   answer says up to where it has, and has what the host does not know. The manager's work follows
+   what changes: nothing looks at all vertices or streams for a report or as time passes.
+10. The sinks of a job that begins `held` wait until they are released: nothing is committed before.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from weir.ingress.ingress_log import LOST_RECORD
@@ -36,7 +40,6 @@ from weir.job.host_failures import HostFailures
 from weir.job.host_registry import HostRegistry, HostState
 from weir.job.ledger import (
     Ledger,
-    collect,
     forget,
     learn_checkpoints,
     learn_log,
@@ -44,6 +47,7 @@ from weir.job.ledger import (
     restarts,
     without,
 )
+from weir.job.low_water import LowWater
 from weir.job.messages import Orders, Preparing, Pulse, Report, VertexReport
 from weir.job.placement import Placement, Placements, first_gap, gap_before, log_is_ahead
 from weir.job.poison import Death
@@ -91,9 +95,11 @@ class Manager:
     ) -> None:
         """`ledger` is the last record (a new one for a new job); no two managers of a job may
         ever have the same `name`. `titles` say what vertices do, for messages; `holds` is for
-        `Delays`; `held` is that of rule 9."""
+        `Delays`; `held` is that of rule 10."""
         self.topology, self.ledger, self.settings = topology, ledger, settings
         self._strategies = strategies
+        ledger.watch()
+        self._low_water = LowWater(topology, strategies, ledger)
         self._failures = HostFailures(ledger, titles or {}, settings.deaths)
         self._registry = HostRegistry(now)
         self.hosts: Mapping[str, HostState] = self._registry.hosts  # those that are there
@@ -103,7 +109,7 @@ class Manager:
             ledger,
             settings,
             now,
-            collect=lambda: collect(topology, strategies, ledger),
+            collect=self._low_water.collect,
             tell=lambda what, at: self._tell("", what, at, "manager"),
         )
         self._sweeper = Sweeper(settings.sweep_every, now)
@@ -115,7 +121,8 @@ class Manager:
         self._orders = 0  # the number of the last orders
         self._spoiled: set[str] = set()
         """Objects that could not be read; other instances of a vertex may still report them."""
-        self.held = held  # whether sinks wait, by rule 9
+        self.held = held  # whether sinks wait, by rule 10
+        self._sink_done = False  # whether a sink is done that was not when that was looked at
         self._stop_asked: float | None = None  # when the user asked the job to stop
         self._ended: EndJob | None = None
         """How the job ends, once its last record is durable."""
@@ -130,6 +137,10 @@ class Manager:
     def preparing(self) -> list[Preparing]:
         """The hosts that are not there yet, and get ready."""
         return [preparing for preparing, _ in self._registry.preparing.values()]
+
+    def instances_on(self, session: str) -> list[Placement]:
+        """List the instances that a host runs, writers before readers."""
+        return self._placements.on(session)
 
     # --- signals -----------------------------------------------------------------------------
 
@@ -230,7 +241,7 @@ class Manager:
         self._check_finished(now)
         self._place(now)
         if self._records.established and report.session not in self._registry.lost:
-            self._out.append(Answer(report.session, self._orders_for(report.session)))
+            self._out.append(Answer(report.session, self._orders_for(report)))
 
     def _pulsed(self, pulse: Pulse, now: float) -> None:
         if pulse.death is None:
@@ -242,26 +253,28 @@ class Manager:
         """Learn what a report says of hosts that died and of its instances."""
         for death in report.deaths:
             self._note_death(death, now)
-        reports = {r.vertex: r for r in report.vertices}
-        for placement in self._placements.on(report.session):
-            if placement.session is None:
-                continue  # another instance of the host has set it back
-            vertex_report = reports.get(placement.vertex)
-            if vertex_report is not None and vertex_report.incarnation == placement.incarnation:
+        host = self.hosts.get(report.session)
+        if host is None or report.since > host.taken:
+            return  # it is lost, or something before has not come: the answer says so
+        host.taken = max(host.taken, report.upto)
+        for vertex_report in report.vertices:
+            # Another instance of the host may have set it back just now.
+            placement = self._placements.running(report.session, vertex_report)
+            if placement is not None:
                 self._learn(placement, vertex_report, now)
-                if report.clock:
-                    self.delays.take(vertex_report.vertex, vertex_report.marks, now - report.clock)
+                if report.clock and vertex_report.figures is not None:
+                    marks = vertex_report.figures.marks
+                    self.delays.take(vertex_report.vertex, marks, now - report.clock)
 
     def _count(self, report: Report) -> None:
         """Learn how much instances have read in the end: sinks may be done before the host of a
         source has told of its last rows."""
-        reports = {r.vertex: r for r in report.vertices}
-        for placement in self._placements.on(report.session):
-            latest, last = reports.get(placement.vertex), placement.report
-            if latest is None or latest.incarnation != placement.incarnation:
+        for latest in report.vertices:
+            placement = self._placements.running(report.session, latest)
+            if placement is None or latest.figures is None:
                 continue
-            if last is None or latest.events >= last.events:
-                placement.report = latest
+            if placement.report is None or latest.figures.events >= placement.figures.events:
+                placement.learn(latest)
 
     def lose(self, session: str, now: float, why: str) -> None:
         """Count a host as lost, and place its instances again."""
@@ -270,6 +283,7 @@ class Manager:
         self._trouble.forget(session)
         self._tell("", f"host {session} lost: {why}", now, "lost")
         fallen = self._placements.on(session)
+        self._placements.lose(session)
         for placement in fallen:
             self._tell(placement.vertex, f"lost with host {session}", now, "lost")
         self._unplace(fallen, now)
@@ -307,30 +321,34 @@ class Manager:
             return
         if not (missing := self._placements.missing):
             return
-        restart_of = restarts(self.topology, self._strategies, self.ledger)
-        load = self._placements.load
+        restart_of = self._low_water.restarts
         for placement in missing:
             vertex, restart = placement.vertex, restart_of.checkpoint[placement.vertex]
             gap = gap_before(vertex, restart, self.topology, self.ledger)
             if gap:
                 unread = f" ({', '.join(sorted(self._spoiled))} cannot be)" if self._spoiled else ""
                 self._end(f"{gap}{unread}; start the job again with an empty store")
-            elif self._placements.place(placement, restart, self.hosts, load):
+            elif self._placements.place(placement, restart, self.hosts):
                 where = f"checkpoint {restart.number}" if restart is not None else "the beginning"
                 host = f"placed on {placement.session}, from {where}"
                 self._tell(vertex, f"incarnation {placement.incarnation} {host}", now, "placed")
 
-    def _orders_for(self, session: str) -> Orders:
+    def _orders_for(self, report: Report) -> Orders:
         self._orders += 1
-        return Orders(
+        host = self.hosts[report.session]
+        orders = Orders(
             self.ledger.epoch,
             self._orders,
-            session,
-            self._placements.orders(session, self.hosts, self._records.collected),
+            report.session,
             checkpoint=0 if self._stop_asked is None else 1,
             record=self._records.number,
             held=self.held,
+            taken=host.taken,
+            heard=host.report.number,
         )
+        # What it says to have taken is of the epoch whose orders it has heard last.
+        since = host.report.taken if host.report.epoch == self.ledger.epoch else 0
+        return self._placements.orders(orders, self.hosts, self._records.collected, since)
 
     def _stop_order(self, session: str) -> Orders:
         self._orders += 1
@@ -339,8 +357,10 @@ class Manager:
     # --- what vertices say -------------------------------------------------------------------
 
     def _learn(self, placement: Placement, report: VertexReport, now: float) -> None:
-        before, placement.report = placement.report, report
-        placement.rate_until(report.events, now)
+        before = placement.report
+        self._placements.learn(placement, report)
+        if report.figures is not None:
+            placement.rate_until(report.figures.events, now)
         vertex = placement.vertex
         if any(not is_ephemeral(key) for key in report.corrupt):
             # Committed rows cannot be made again: whoever reads them may be behind.
@@ -357,13 +377,14 @@ class Manager:
                 line = f"runs again, {took:.3f} s after its loss was found"
                 self._tell(vertex, line, now, "recovered")
                 placement.fallen_at = None
-            self._learn_durable(report, now)
+            self._learn_durable(placement, report, now)
             if placement.wait_until(report.waits, now):
                 self._tell(vertex, f"waits: {report.waits}", now, "waits")
             if report.status == "done" and (before is None or before.status != "done"):
+                self._sink_done |= self.topology.vertices[vertex].kind == "sink"
                 self._tell(vertex, "done", now, "done")
 
-    def _learn_durable(self, report: VertexReport, now: float) -> None:
+    def _learn_durable(self, placement: Placement, report: VertexReport, now: float) -> None:
         vertex, records = report.vertex, self._records
         # Other instances of the vertex may still report what cannot be read.
         checkpoints = [c for c in report.checkpoints if c.key not in self._spoiled]
@@ -373,10 +394,29 @@ class Manager:
             self._failures.clear(vertex, last[0].inputs if last else None)
             kind = "commit" if self.topology.vertices[vertex].kind == "sink" else "checkpoint"
             self._tell(vertex, f"checkpoint {checkpoints[-1].number}", now, kind)
-        for stream, segments in report.segments.items():
-            readable = [s for s in segments if s.key not in self._spoiled]
-            records.changed |= learn_segments(self.ledger, stream, readable)
+        for stream in report.segments:
+            self._learn_segments(placement, stream)
         records.changed |= learn_log(self.ledger, vertex, report.log_end)
+
+    def _learn_segments(self, placement: Placement, stream: str) -> None:
+        """Add the segments that an instance has reported to those of the stream; some may have
+        waited for others, or for what is before them to be collected."""
+        segments = placement.segments.get(stream, [])
+        durable = self.ledger.segments.get(stream, ())
+        if durable:
+            segments = segments[bisect_right(segments, durable[-1].end, key=lambda s: s.end) :]
+        if self._spoiled:
+            segments = [s for s in segments if s.key not in self._spoiled]
+        if learn_segments(self.ledger, stream, segments):
+            self._records.changed = True
+            self._placements.grown(placement.vertex, stream)
+
+    def _retry(self, stream: str) -> None:
+        """Add segments that had waited for what is before them to be collected."""
+        if stream in self.topology.streams:
+            for placement in self._placements.copies(self.topology.streams[stream].writer):
+                if placement.segments.get(stream):
+                    self._learn_segments(placement, stream)
 
     def _begin_again(self, placement: Placement, report: VertexReport, now: float) -> None:
         """Place an instance again that needs rows or records that are gone: another instance of its
@@ -410,19 +450,19 @@ class Manager:
     # --- checks ------------------------------------------------------------------------------
 
     def _check_finished(self, now: float) -> None:
-        sinks = {spec.id for spec in self.topology.sinks}
-        done = self._placements.vertices_that(lambda report: report.status == "done")
-        if sinks <= done and not self.ledger.finished:
-            self.ledger.finished = True
-            self._records.changed = True
-            self._tell("", "finished", now, "end")
+        if self._sink_done and not self.ledger.finished:
+            self._sink_done = False
+            copies = (self._placements.copies(sink.id) for sink in self.topology.sinks)
+            if all(any(p.report and p.report.status == "done" for p in c) for c in copies):
+                self.ledger.finished = True
+                self._records.changed = True
+                self._tell("", "finished", now, "end")
 
     def _check_stop(self, now: float) -> None:
         if self._stop_asked is None or self._ended is not None:
             return
         waited = now - self._stop_asked
-        kept = self._placements.vertices_that(lambda report: report.kept > 0)
-        settled = len(kept) == len(self.topology.order)
+        settled = len(self._placements.kept) == len(self.topology.order)
         if settled or waited > self.settings.stop_limit:
             self._ended = EndJob(stopped=True)
             self._records.changed = True
@@ -438,6 +478,9 @@ class Manager:
     def _recorded(self, commands: Sequence[ManagerCommand], now: float) -> None:
         """Pass on what the record writer asks for; end the job once its last record is durable."""
         self._out += commands
+        for stream, mark in self._records.taken_risen().items():
+            self._placements.collected(stream, mark)
+            self._retry(stream)
         if self._over:
             return
         if self._records.stops:
@@ -457,7 +500,7 @@ class Manager:
                 named=records.named,
                 collected=records.collected,
                 alive=self._placements.alive,
-                hinted=records.hinted,
+                unneeded=records.unneeded,
             )
 
     # --- the end -----------------------------------------------------------------------------

@@ -1,12 +1,17 @@
 """The messages between hosts and the job manager: reports, signs of life, orders.
 
 Rules
-1. A report holds the whole state of a host, orders hold all that a host is to do. So a message that
-   is lost, late or doubled costs time and nothing else: the next one says it all.
+1. Reports and orders say what has changed since what the other side has (`facts.py`): the facts of
+   a host are the states of its instances, their checkpoints and their segments; those of the
+   manager are the instances to run, who serves which stream, and what was collected. A message with
+   `since` = 0 says everything that is so. So a message that is lost, late or doubled costs time and
+   nothing else.
 2. Of the reports of one session, and of the orders of one epoch, only those with a larger `number`
    than the last count. Orders of a smaller epoch never count.
 3. An *incarnation* is the number of an instance of a vertex. No two instances have the same one,
    and a newer instance has a larger one, across epochs too.
+4. `Figures` are for onlookers: nobody decides by them. They are no facts, and are said about once a
+   second, and with the status of an instance whenever that changes.
 
 Decoders are made here, once (as everywhere): two threads that are the first to decode a type at
 the same moment crash the process (msgspec 0.22).
@@ -24,7 +29,7 @@ from weir.reliable.log import Segment
 from weir.reliable.objects import ObjectRef
 
 
-class Checkpoint(msgspec.Struct, frozen=True):
+class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
     """A snapshot in the store, or a commit of a sink: which object it is, and at which positions
     it was taken."""
 
@@ -46,18 +51,22 @@ class Checkpoint(msgspec.Struct, frozen=True):
         return self.ref.key
 
 
+KEPT_CHECKPOINTS = 3
+"""So many checkpoints of an instance are reported; the manager has heard of older ones, or does
+without them."""
+
 HeldBy: TypeAlias = Literal["store", "readers"]
 """What holds an instance up: rows that are not durable yet, or not read yet."""
 
 
-class VertexReport(msgspec.Struct, frozen=True):
-    """Reports the state of one instance."""
+Status: TypeAlias = Literal["loading", "running", "behind", "done", "failed"]
+"""What an instance does: load its state, run, need rows that are gone, have nothing more to do, or
+have failed."""
 
-    vertex: str
-    incarnation: int
-    status: Literal["loading", "running", "behind", "done", "failed"]
-    """What it does: load its state, run, need rows that are gone, have nothing more to do, or have
-    failed."""
+
+class Figures(msgspec.Struct, frozen=True, array_like=True):
+    """How far an instance is, and how much it has done."""
+
     inputs: tuple[int, ...] = ()
     """Positions in its input streams; for a source, the offset of the next row."""
     outputs: tuple[int, ...] = ()
@@ -73,16 +82,28 @@ class VertexReport(msgspec.Struct, frozen=True):
     late: int = 0
     bad: int = 0
     """How many rows a source has rejected as late, and as bad."""
+    held: HeldBy | None = None
+    """What back pressure keeps it from stepping, if anything does."""
+    marks: tuple[EventTimeMark, ...] = ()
+    """For a source or a sink, when it has reached which event time, of late; see `delays.py`."""
+
+
+class VertexReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Reports the status of one instance, and what it has stored."""
+
+    vertex: str
+    incarnation: int
+    status: Status
     checkpoints: tuple[Checkpoint, ...] = ()
     """The last few checkpoints that it has stored."""
     segments: dict[str, tuple[Segment, ...]] = {}
     """The durable segments of its output streams."""
+    flushed: dict[str, int] = {}
+    """For each of its streams the first row of the last segment whose write has ended."""
     corrupt: tuple[str, ...] = ()
     """Objects of the store that could not be read."""
     error: str | None = None
     """Why it has failed, or is behind, if it is."""
-    flushed: dict[str, int] = {}
-    """For each of its streams the first row of the last segment whose write has ended."""
     kept: int = 0
     """The last `Orders.checkpoint` that it has done: a checkpoint was stored since, or nothing had
     changed."""
@@ -90,14 +111,12 @@ class VertexReport(msgspec.Struct, frozen=True):
     """For a source, the last record of its log that it knows of."""
     waits: str | None = None
     """For a source, what keeps anything from coming, if anything does; it does not end the job."""
-    held: HeldBy | None = None
-    """What back pressure keeps it from stepping, if anything does."""
-    marks: tuple[EventTimeMark, ...] = ()
-    """For a source or a sink, when it has reached which event time, of late; see `delays.py`."""
+    figures: Figures | None = None
+    """None: they are not said this time."""
 
 
-class Report(msgspec.Struct, frozen=True):
-    """What a host tells the manager: its whole state."""
+class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a host tells the manager."""
 
     session: str
     """The name of the host, which is new each time it starts."""
@@ -113,6 +132,8 @@ class Report(msgspec.Struct, frozen=True):
     machine: str
     """Its process, and the name of the machine, for onlookers."""
     vertices: tuple[VertexReport, ...] = ()
+    """The instances of which there is something to say; their checkpoints, segments and `flushed`
+    are those after `since`."""
     trouble: str | None = None
     """What keeps the host from going on, if anything does: a store out of reach, say."""
     step: Step | None = None
@@ -125,6 +146,11 @@ class Report(msgspec.Struct, frozen=True):
     """Whether the trouble will stay: asking again does not help."""
     clock: float = 0.0
     """What the clock of the marks shows when this is sent; 0: there is none."""
+    since: int = 0
+    upto: int = 0
+    """It has the host's facts after the one number, up to the other."""
+    taken: int = 0
+    """Up to which of the manager's facts the host has all, of that epoch."""
 
 
 class Pulse(msgspec.Struct, frozen=True):
@@ -150,7 +176,7 @@ class Preparing(msgspec.Struct, frozen=True):
 DRIVER = -1
 
 
-class ServedBy(msgspec.Struct, frozen=True):
+class ServedBy(msgspec.Struct, frozen=True, array_like=True):
     """Names an instance that serves a stream: the session of its host, the host's address, and its
     incarnation."""
 
@@ -187,8 +213,8 @@ class VertexOrder(msgspec.Struct, frozen=True):
     are."""
 
 
-class Orders(msgspec.Struct, frozen=True):
-    """What the manager tells a host: all that it is to run."""
+class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the manager tells a host: which instances it is to run, and what they have to know."""
 
     epoch: int
     """The epoch of the manager."""
@@ -197,7 +223,7 @@ class Orders(msgspec.Struct, frozen=True):
     session: str
     """The host that is meant."""
     vertices: tuple[VertexOrder, ...] = ()
-    """The instances that it is to run, and no others."""
+    """The instances that it is to run; if `since` is 0, these and no others."""
     checkpoint: int = 0
     """When this number grows, a checkpoint of every instance is to be taken."""
     stop: bool = False
@@ -208,6 +234,22 @@ class Orders(msgspec.Struct, frozen=True):
     """The number of the manager's newest durable record."""
     held: bool = False
     """Whether sinks wait: they neither hand rows on nor commit them yet."""
+    since: int = 0
+    upto: int = 0
+    """They have the manager's facts for this session after the one number, up to the other."""
+    taken: int = 0
+    """Up to which of the host's facts the manager has all."""
+    heard: int = 0
+    """The number of the last report that the manager has heard."""
+    dropped: tuple[str, ...] = ()
+    """The vertices of which the host is to run no instance any more."""
+    served: dict[str, tuple[ServedBy, ...]] = {}
+    """The instances that serve the streams of a vertex, where that has changed; see
+    `VertexOrder.inputs`."""
+    segments: dict[str, tuple[Segment, ...]] = {}
+    collect: dict[str, int] = {}
+    floors: dict[str, int] = {}
+    """What has changed of these; see `VertexOrder`."""
 
 
 decode_report = msgspec.msgpack.Decoder(Report).decode

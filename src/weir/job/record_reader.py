@@ -6,10 +6,12 @@ Rules
 2. Records far before the one that the hint names are deleted (`garbage_sweep.py`), the oldest
    first. So from the hint on, or from 0 if there is none, the records follow one another and are
    found by their names; a listing, which may lag behind, is needed only where the hint is lost.
-3. If the hint or a commit names a record that is missing or damaged, that record is lost, which is
-   an error: the job must neither start over nor go back. A damaged record that nothing names counts
-   as never written.
-4. A manager that begins with a job takes it over by a record (`take_over`): one that still runs the
+3. A record is a base, or the difference to the record that it names (`ledger_difference.py`). It
+   counts when all that it leads back to, up to a base, are there and whole.
+4. If the hint, a commit or a later difference names a record that is missing or damaged, that
+   record is lost, which is an error: the job must neither start over nor go back. A damaged record
+   that nothing names counts as never written.
+5. A manager that begins with a job takes it over by a record (`take_over`): one that still runs the
    job finds it under its next number, and stops.
 """
 
@@ -21,7 +23,8 @@ from weir.errors import RunError, SnapshotCorrupt
 from weir.job.commit_log import LOST, Commit, decode_commit
 from weir.job.garbage_sweep import collected_logs, orphaned_parts, unnamed
 from weir.job.job_identity import JobRecord
-from weir.job.ledger import Ledger, decode_ledger
+from weir.job.ledger import Ledger
+from weir.job.ledger_difference import LedgerDifference, decode_written
 from weir.reliable.codec import decode_record, encode_record
 from weir.reliable.object_names import (
     EPHEMERAL,
@@ -70,28 +73,75 @@ def last_record(store: Store) -> Ledger | None:
     """Read the ledger of the last record; None where there never was one."""
     hint = read_hint(store)
     listed = {number_of(k) for k in store.list("records/") if k != LATEST_RECORD and is_known(k)}
+    records = _Records(store)
     ledger: Ledger | None = None
     for number in sorted({0, *listed, *([hint] if hint is not None else [])}, reverse=True):
-        body = store.get(record_key(number))
-        ledger = None if body is None else _decoded(number, body)
+        ledger = records.ledger(number)
         if ledger is not None:
             break
     number = _number(ledger) + 1
-    while (body := store.get(record_key(number))) is not None:
-        ledger = _decoded(number, body) or ledger  # one that is damaged may have a successor
+    while store.get(record_key(number)) is not None:
+        ledger = records.next_ledger(ledger, number)
         number += 1
     if hint is not None and hint > _number(ledger):
-        raise SnapshotCorrupt(
-            f"{record_key(hint)}, which {LATEST_RECORD} names, is not in the store or not whole: "
-            f"{_FIX}"
-        )
+        records.ledger(hint)
+        records.lost.setdefault(hint, f"which {LATEST_RECORD} names")
+    for lost, named in sorted(records.lost.items()):
+        if lost > _number(ledger):
+            raise SnapshotCorrupt(
+                f"{record_key(lost)}, {named}, is not in the store or not whole: {_FIX}"
+            )
     return ledger
 
 
-def _decoded(number: int, body: bytes) -> Ledger | None:
+class _Records:
+    """Reads the records of a store, each once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read: dict[int, Ledger | LedgerDifference | None] = {}
+        """The records that were read; None: missing or damaged."""
+        self.lost: dict[int, str] = {}
+        """The records that differences lead back to and that are missing or damaged, and what names
+        each."""
+
+    def _record(self, number: int) -> Ledger | LedgerDifference | None:
+        if number not in self._read:
+            body = self._store.get(record_key(number))
+            self._read[number] = None if body is None else _decoded(number, body)
+        return self._read[number]
+
+    def ledger(self, number: int) -> Ledger | None:
+        """Read the ledger of a record; None if that does not count (rule 3)."""
+        differences: list[LedgerDifference] = []
+        record = self._record(number)
+        while isinstance(record, LedgerDifference):
+            differences.append(record)
+            record = self._record(record.before)
+        if record is None:
+            if differences:
+                last = differences[-1]
+                self.lost[last.before] = f"which {record_key(last.number)} is a difference to"
+            return None
+        ledger = record.copied()
+        for difference in reversed(differences):
+            difference.apply_to(ledger)
+        return ledger
+
+    def next_ledger(self, ledger: Ledger | None, number: int) -> Ledger | None:
+        """Read the ledger of the record after that of `ledger`, or after some that do not count;
+        what does not count changes nothing."""
+        record = self._record(number)
+        if isinstance(record, LedgerDifference) and record.before == _number(ledger) and ledger:
+            record.apply_to(ledger)
+            return ledger
+        return self.ledger(number) or ledger
+
+
+def _decoded(number: int, body: bytes) -> Ledger | LedgerDifference | None:
     """Decode a record; None when it is damaged."""
     try:
-        return decode_ledger(record_key(number), body)
+        return decode_written(record_key(number), body)
     except SnapshotCorrupt:
         return None
 
@@ -130,6 +180,7 @@ def take_over(store: Store, prepared: Ledger, manager: str) -> Ledger:
         if ledger.token != prepared.token:
             raise RunError(_ANOTHER_JOB)
         ledger.number, ledger.epoch, ledger.manager = ledger.number + 1, ledger.epoch + 1, manager
+        ledger.base = ledger.number
         ledger.code, ledger.strategies = prepared.code, prepared.strategies
         key, body = record_key(ledger.number), ledger.encode()
         try:
@@ -141,8 +192,9 @@ def take_over(store: Store, prepared: Ledger, manager: str) -> Ledger:
             return ledger  # the answer to the first try was lost
         if there is None:
             ledger.number -= 1  # it is gone again
-        else:  # what is no record stays there, and the number after it is taken
-            ledger = _decoded(ledger.number, there) or ledger
+        elif _decoded(ledger.number, there) is not None:
+            ledger = last_record(store) or ledger
+        # What is no record stays there, and the number after it is taken.
     raise RunError(
         "another driver runs this job, and writes records faster than this one can take it over; "
         "stop it, and run again with --resume"

@@ -12,36 +12,37 @@ Rules
    one: another may have taken over. A manager that is about to end with an error stops when the
    write fails twice.
 5. A hint names a record that is durable. One hint is under way at a time, so that none comes after
-   a later one. Records are deleted only far before the one that the last durable hint names: so
-   the last record is found from the hint on, number by number, whatever a listing leaves out.
+   a later one. Records are deleted only far before the one that the last durable hint names, and
+   before the last base but one that it leads past: so the last record is found from the hint on,
+   number by number, whatever a listing leaves out, with all that it is a difference to, also by one
+   who has read an earlier hint.
+6. A record is a base or the difference to the one before it (`ledger_difference.py`). What keeps a
+   number from being written is followed by a base.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from weir.errors import SnapshotCorrupt
-from weir.job.ledger import Ledger, decode_ledger
+from weir.job.ledger import Ledger
+from weir.job.ledger_difference import Record, RecordMaker, decode_written
 from weir.job.record_reader import encode_hint
 from weir.job.settings import ManagerSettings
 from weir.job.signals import Delete, ManagerCommand, Put
-from weir.reliable.object_names import LATEST_RECORD, number_of, record_key
+from weir.reliable.object_names import LATEST_RECORD, number_of
 
 TAKEN_OVER = "another job manager has taken over this store; this one stops"
 
 
 @dataclass(slots=True)
-class _Record:
+class _Writing:
     """A record that is being written."""
 
-    key: str
+    record: Record
     garbage: tuple[str, ...]
     """The objects to delete once it is durable."""
-    collected: Mapping[str, int]
-    """What it says is collected; see `Ledger.collected`."""
-    names: frozenset[str]
-    """The objects that it refers to."""
     put: Put = field(repr=False)
     """The command that writes it."""
     again_at: float | None = None
@@ -51,7 +52,7 @@ class _Record:
 
 
 class RecordWriter:
-    """Writes the ledger whenever it has changed, by the module's rules."""
+    """Writes the ledger, which is watched, whenever it has changed, by the module's rules."""
 
     def __init__(
         self,
@@ -72,15 +73,18 @@ class RecordWriter:
         """Whether the manager's first record is durable."""
         self.stops: str | None = None
         """Why the manager must stop without another record; None: it need not."""
-        self.collected: Mapping[str, int] = dict(ledger.collected)
+        self._maker = RecordMaker(ledger, settings.differences)
+        self.collected = dict(ledger.collected)
         """What the last durable record says is collected."""
+        self._risen: dict[str, int] = {}
+        """What of that is new since the manager was told."""
         self.number = ledger.number
         """The number of the last durable record."""
-        self._names = ledger.names
-        """The objects that the last durable record refers to."""
+        self._bases = [ledger.base if ledger.base >= 0 else ledger.number]
+        """The numbers of the last durable bases, from that which the ledger was read from on."""
         self._written_at = now
         """When the last record was begun."""
-        self._writing: _Record | None = None
+        self._writing: _Writing | None = None
         """The record under way."""
         self._hinting: int | None = None
         """The number that the hint under way names."""
@@ -95,8 +99,19 @@ class RecordWriter:
     @property
     def named(self) -> frozenset[str]:
         """The objects that the last durable record refers to, or that the next one will."""
-        coming = self._writing.names if self._writing is not None else frozenset[str]()
-        return self._names | coming | self._ledger.names
+        leaving = self._writing.record.left if self._writing is not None else ()
+        return self._ledger.names.union(self._maker.left, leaving)
+
+    @property
+    def unneeded(self) -> int:
+        """The number below which records can be deleted; see rule 5."""
+        bases = [base for base in self._bases if base <= self.hinted]
+        return min(self.hinted - self._settings.kept_records, bases[-2] if len(bases) > 1 else -1)
+
+    def taken_risen(self) -> dict[str, int]:
+        """Take what has become collected since this was asked last; see `collected`."""
+        risen, self._risen = self._risen, {}
+        return risen
 
     def write(self, now: float, *, hurry: bool) -> list[ManagerCommand]:
         """Begin a record if one is due (in a `hurry` sooner), or repeat the write that failed."""
@@ -111,15 +126,12 @@ class RecordWriter:
             return []
         self.changed = False
         self._written_at = now
-        return [self._begin(self._collect())]
+        garbage = self._collect()
+        return [self._begin(self._maker.next_record(), garbage)]
 
-    def _begin(self, garbage: tuple[str, ...]) -> Put:
-        self._ledger.number += 1
-        key = record_key(self._ledger.number)
-        body = self._ledger.encode()
-        put = Put(key, lambda: body, new=True)
-        collected, names = dict(self._ledger.collected), self._ledger.names
-        self._writing = _Record(key=key, garbage=garbage, collected=collected, names=names, put=put)
+    def _begin(self, record: Record, garbage: tuple[str, ...]) -> Put:
+        put = Put(record.key, lambda: record.body, new=True)
+        self._writing = _Writing(record, garbage, put)
         return put
 
     def stored(self, key: str, now: float) -> list[ManagerCommand]:
@@ -127,14 +139,17 @@ class RecordWriter:
         if key == LATEST_RECORD:
             return self._hint_stored()
         written = self._writing
-        if written is None or key != written.key:
+        if written is None or key != written.record.key:
             return []
         self._writing = None
         if not self.established:
             self.established = True
             self._tell(f"manager of epoch {self._ledger.epoch}", now)
-        self.collected, self._names = written.collected, written.names
+        self.collected |= written.record.collected
+        self._risen |= written.record.collected
         self.number = number_of(key)
+        if written.record.base == self.number:
+            self._bases = [*self._bases[-7:], self.number]
         delete: list[ManagerCommand] = [Delete(written.garbage)] if written.garbage else []
         return [*self._hint(), *delete]
 
@@ -154,9 +169,9 @@ class RecordWriter:
     def loaded(self, key: str, body: bytes | None, now: float) -> list[ManagerCommand]:
         """Take in what lies under the number of the record under way, and decide whose it is."""
         written = self._writing
-        if written is None or key != written.key:
+        if written is None or key != written.record.key:
             return []
-        if body == written.put.encode():
+        if body == written.record.body:
             return self.stored(key, now)
         if body is None:
             return [written.put]  # it is gone again
@@ -164,7 +179,7 @@ class RecordWriter:
             self.stops = TAKEN_OVER
             return []
         self._tell(f"{key} is in the way and is no record", now)
-        return [self._begin(written.garbage)]
+        return [self._begin(self._maker.instead_of(written.record), written.garbage)]
 
     def failed(self, key: str, why: str, now: float, ending: str | None, *, lasts: bool) -> bool:
         """Take in that an object could not be written or read; say whether it is the record. That
@@ -173,7 +188,7 @@ class RecordWriter:
         if key == LATEST_RECORD:
             self._hinting = None
         writing = self._writing
-        if writing is None or key != writing.key:
+        if writing is None or key != writing.record.key:
             return False  # anything else is for the next sweep
         writing.again_at = now + self._settings.record_every
         if lasts:
@@ -196,7 +211,7 @@ def _cannot_go_on(why: str) -> str:
 
 def _is_record(key: str, body: bytes) -> bool:
     try:
-        decode_ledger(key, body)
+        decode_written(key, body)
     except SnapshotCorrupt:
         return False
     return True

@@ -10,6 +10,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,6 +22,13 @@ from weir.reliable.log import LogStream, Segment
 from weir.reliable.object_names import segment_key
 from weir.reliable.objects import ObjectRef
 from weir.reliable.views import HeldEntry
+
+
+class StreamSegment(NamedTuple):
+    """A durable segment, and the stream that it is of."""
+
+    stream: str
+    segment: Segment
 
 
 class SegmentFlush:
@@ -67,12 +75,14 @@ class SegmentFlush:
         stored = tuple(entry.stored() for entry in entries)
         return Put(key, lambda: encode_entries(key, stored))
 
-    def stored(self, key: str, ref: ObjectRef | None) -> bool:
-        """Take in that an object is durable; say whether it was a segment of these streams."""
-        if key not in self._under_way or ref is None:
-            return False
+    def stored(self, key: str, ref: ObjectRef) -> StreamSegment | None:
+        """Take in that an object is durable; return the segment that it is, if it is one of these
+        streams'."""
+        if key not in self._under_way:
+            return None
         stream, segment = self._under_way.pop(key)
-        stream.flushed(msgspec.structs.replace(segment, ref=ref))
+        segment = msgspec.structs.replace(segment, ref=ref)
+        stream.flushed(segment)
         self.flushed[stream.name] = segment.first
         self._volatile_since.pop(stream.name, None)
-        return True
+        return StreamSegment(stream.name, segment)

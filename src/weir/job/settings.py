@@ -59,6 +59,10 @@ class ManagerSettings:
     """A job without any host ends after so long."""
     record_every: float = 0.2
     """How often the manager writes its record, if it has changed."""
+    differences: int = 64
+    """So many records at most are differences to the ones before them (`ledger_difference.py`)."""
+    kept_records: int = 100
+    """So many records before the one that the hint names are kept."""
     trouble_limit: float = 120.0
     """A job ends when the manager or a host could not write to the store for so long."""
     apart_limit: float = 10.0

@@ -131,7 +131,7 @@ class JobStatus(msgspec.Struct, frozen=True):
 def status_of(manager: Manager, now: float, shift: float, ended: EndJob | None = None) -> JobStatus:
     """Make the status of a job, which may have `ended`; `shift` is added to the machine's clock to
     get seconds since 1970."""
-    times = [p.report.cti for p in manager.placements if p.report and _is_time(p.report.cti)]
+    times = [p.figures.cti for p in manager.placements if p.report and _is_time(p.figures.cti)]
     front = max(times, default=None)
     vertices = tuple(_vertex(manager, p, front, now) for p in manager.placements)
     sources = [v for v in vertices if v.kind == "source"]
@@ -150,7 +150,7 @@ def status_of(manager: Manager, now: float, shift: float, ended: EndJob | None =
                 pid=host.report.pid,
                 machine=host.report.machine,
                 address=host.report.address,
-                vertices=tuple(p.vertex for p in manager.placements if p.session == host.session),
+                vertices=tuple(p.vertex for p in manager.instances_on(host.session)),
             )
             for host in manager.hosts.values()
         ),
@@ -200,7 +200,8 @@ def _vertex(manager: Manager, placement: Placement, front: int | None, now: floa
             step_seconds=step_seconds,
             step_rows=step_rows,
         )
-    reached = report.cti if report.cti != START else None
+    figures = placement.figures
+    reached = figures.cti if figures.cti != START else None
     has_lag = front is not None and reached is not None and _is_time(reached)
     waits_since = placement.waits_since
     return VertexStatus(
@@ -209,24 +210,24 @@ def _vertex(manager: Manager, placement: Placement, front: int | None, now: floa
         host=placement.session,
         status=report.status,
         incarnation=placement.incarnation,
-        events=report.events,
+        events=figures.events,
         events_per_second=_rate(placement, now),
         reached=reached,
         lag=front - reached if has_lag and front is not None and reached is not None else None,
-        inputs=report.inputs,
-        outputs=report.outputs,
-        state_rows=report.state_rows,
-        queued_bytes=report.queued_bytes,
-        checkpoint=report.checkpoints[-1].number if report.checkpoints else None,
+        inputs=figures.inputs,
+        outputs=figures.outputs,
+        state_rows=figures.state_rows,
+        queued_bytes=figures.queued_bytes,
+        checkpoint=placement.checkpoints[-1].number if placement.checkpoints else None,
         snapshots=manager.ledger.snapshots.get(placement.vertex, 0),
         recoveries=manager.ledger.recoveries.get(placement.vertex, 0),
         step_seconds=step_seconds,
         step_rows=step_rows,
         waits=report.waits or "",
         waits_seconds=None if waits_since is None else round(now - waits_since, 1),
-        held=report.held or "",
-        late=report.late,
-        bad=report.bad,
+        held=figures.held or "",
+        late=figures.late,
+        bad=figures.bad,
         delays=dict(manager.delays.counts.get(placement.vertex, {})),
     )
 

@@ -1,4 +1,7 @@
-"""Chooses the kernel of an operator: every operator has one, and every runner runs it."""
+"""Chooses the kernel of each operator with state; every runner uses it.
+
+Operators without state are transforms (`operators/stateless.py`).
+"""
 
 from __future__ import annotations
 

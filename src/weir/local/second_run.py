@@ -6,7 +6,7 @@ Rules
    runs again there. One that cannot travel, since it has functions that no file has, runs a second
    time in this process, and only rules 3 and 4 hold.
 2. The other process has another hash seed, and so another order of sets, another time zone, the
-   plain locale, other addresses and another number.
+   plain locale, other memory addresses and another process id.
 3. Functions are called more often than needed, so those that count or remember calls are found.
 4. Inputs are cut elsewhere, and operators restart from their snapshots: after the first step, the
    second, the fourth and so on. They do not restart if a snapshot cannot keep all of their state
@@ -46,7 +46,7 @@ _COMMAND = "import sys; from weir.local.second_run import main; main(*sys.argv[1
 
 @dataclass(frozen=True, slots=True)
 class _WrittenProgram:
-    """Is a program as a text. `plan` is what the other process must make of it."""
+    """A program as a text. `plan` is what the other process must make of it."""
 
     text: ProgramText
     outputs: tuple[tuple[str, str, StreamKind], ...]

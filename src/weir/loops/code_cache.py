@@ -34,7 +34,7 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 FORMAT = 2
-"""Is raised when files of the cache have another form."""
+"""Raised when files of the cache have another form."""
 PACKAGE = Path(__file__).parents[1]
 FROZEN = ("events/batch.py", "loops/argument_types.py", "loops/compiled.py", "loops/loop.py")
 """The other files whose text machine code depends on: constants of time, how loops are compiled."""

@@ -1,8 +1,8 @@
 """The figures of a live job for Prometheus: the text format, and a server for it.
 
 Rules
-1. Figures are those of the job's last status. Nothing but names of vertices, outputs and the job's
-   state are labels.
+1. Figures are those of the job's last status. Labels are only names of vertices and outputs, and
+   the job's state.
 2. A counter falls only to 0, since Prometheus takes any fall for a restart at 0. Rows that sources
    have read and rejected are counted once each, under this driver, although a source that is
    placed again goes on from its checkpoint and reads rows again. The count of rows that another

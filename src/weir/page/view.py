@@ -194,7 +194,6 @@ class ShownOutput(msgspec.Struct, frozen=True):
     manifest: Manifest
     columns: tuple[tuple[str, str], ...]
     rows: tuple[tuple[str | None, ...], ...]
-    last_commit_rows: int
     problem: str = ""
 
 
@@ -217,9 +216,7 @@ class LastRows:
         try:
             shown = self._shown(manifest)
         except WeirError as error:
-            shown = ShownOutput(
-                manifest=manifest, columns=(), rows=(), last_commit_rows=0, problem=str(error)
-            )
+            shown = ShownOutput(manifest=manifest, columns=(), rows=(), problem=str(error))
         self._last[name] = shown
         return shown
 
@@ -239,8 +236,7 @@ class LastRows:
                 table = reader.table(batches)
                 last = table.slice(max(0, table.num_rows - (MOST_ROWS - len(rows))))
                 rows = [*_texts(last), *rows]
-        count = look.commits[-1].commit.rows if look.commits else 0
-        return ShownOutput(manifest, columns, tuple(rows), count)
+        return ShownOutput(manifest, columns, tuple(rows))
 
 
 def _texts(table: pa.Table) -> list[tuple[str | None, ...]]:

@@ -6,7 +6,7 @@ take follows from how long rows live at its input:
 
     a duration          of a lifetime that the program itself bounds
     longest lifetime    of rows that live as long as the data says
-    unbounded           where rows that go on from one another have no end in sight, or where the
+    unbounded           where rows can continue one another without end, or where the
                         program makes events that never end
 """
 

@@ -5,8 +5,8 @@ an end it may not: a row that others can continue is held for as long as they do
 output CTI, all later rows of the output, and the state. A live run refuses such a program unless it
 says `SET allow_unbounded = TRUE`.
 
-A live run makes checkpoints, so it also refuses state that none can hold: a window of merged
-functions. A replay in one piece, or a local or offline run, keeps such cells in memory only.
+A live run makes checkpoints, so it also refuses state that no checkpoint can hold: a window of
+merged functions. A replay in one piece, or a local or offline run, keeps such cells in memory only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weir.plan.traversal import ordered_nodes
 
 
 def refuse_unbounded(program: Program, has_no_end: Callable[[Source], bool]) -> None:
-    """Raise PlanError if an operator over a source without an end can hold rows back for ever.
+    """Raise PlanError if an operator over a source without an end can hold rows back forever.
 
     A program may allow that (`SET allow_unbounded = TRUE`).
     """
@@ -40,7 +40,7 @@ def refuse_unbounded(program: Program, has_no_end: Callable[[Source], bool]) -> 
         if source is not None and node.longest_hold(below) == UNBOUNDED:
             step = node.horizon_step(below)
             raise PlanError(
-                f"{_stream_of(node, program)} could hold rows back for ever, since {source.name} "
+                f"{_stream_of(node, program)} could hold rows back forever, since {source.name} "
                 f"has no end. {step.endless}",
                 hint=f"{step.instead}; or SET allow_unbounded = TRUE",
             )

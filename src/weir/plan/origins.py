@@ -7,7 +7,8 @@ reader's. `Number` makes origins.
 A row that each operator on the way treats alone is still a row of its source: its origin names it,
 and some of its columns are the source's. Errors show the rest of that row (`input_row`). Within a
 stage the origin is at hand. Rows that several operators read, which ends their stage, keep origins
-if one of these may fail. It reads them vertex by vertex: no exchange carries a column more.
+if one of these may fail. Their reader gets them vertex by vertex, so no exchange carries more
+columns.
 """
 
 from __future__ import annotations

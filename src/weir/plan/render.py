@@ -32,7 +32,6 @@ _INFIX = {
     "floordiv": ("//", _PRODUCT),
     "mod": ("%", _PRODUCT),
 }
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _NAMES = {"neg": "`-`", "and": "AND", "or": "OR", "in": "IN", "field": "`.`"}
 _INFIX |= {f"py_{name}": _INFIX[name] for name in _INFIX}
 _INFIX["py_truediv"] = _INFIX["div"]

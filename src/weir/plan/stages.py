@@ -11,7 +11,7 @@ Rules
    stage whose vertices stand beside the input's.
 2. Any other stateful operator begins a stage: each input is split by the hash of its key
    columns, or, when rows of all keys may meet, goes to the stage's only vertex. A scan is split
-   by some of its keys where the next one needs no others (`scan_splits.py`).
+   by some of its keys where the next one needs no others (`scan_splits`).
 3. UNION ALL is not an operator at run time: whoever reads it reads all its branches. Stateless
    operators above a union run in each branch.
 4. A node that several others read, or that is an output and read too, ends its stage.
@@ -19,7 +19,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -27,9 +27,9 @@ from weir.plan.binding.partitioning import checked
 from weir.plan.limits import check_vertices
 from weir.plan.operators import Node, Partition, Source, Union, schema
 from weir.plan.operators.facts import Meet, Meeting
+from weir.plan.operators.scanning import Scanning
 from weir.plan.origins import origin_depths
 from weir.plan.program import Output, Program, row_outputs
-from weir.plan.scan_splits import scan_splits
 from weir.plan.schema import Schema
 from weir.plan.traversal import ordered_nodes, reader_counts
 
@@ -348,3 +348,31 @@ def _partition_hint(node: Node) -> Partition | None:
     for operator in reversed(above):
         keys = None if keys is None else _carried(keys, operator)
     return None if keys is None else replace(node, keys=keys)
+
+
+def scan_splits(nodes: Sequence[Node]) -> Mapping[Node, tuple[str, ...]]:
+    """Return, by scan, the columns of its first input by which its rows are split: its keys, or
+    some of them. The nodes come with inputs before their readers.
+
+    The rows of a scan go on in full. Where the next scan over them has fewer keys (messages by
+    sender and recipient, then by sender), splitting by those serves both: the rows stay where they
+    are. Whatever skew the fewer keys have, the next scan would have.
+    """
+    requested: dict[Node, list[tuple[str, ...]]] = {node: [] for node in nodes}
+    chosen: dict[Node, tuple[str, ...]] = {}
+    for node in reversed(nodes):
+        if isinstance(node, Scanning):
+            keys = node.keys[0]
+            chosen[node] = next((w for w in requested[node] if set(w) <= set(keys)), keys)
+            joins = keys and len(node.inputs) == 1
+            asked: Iterable[tuple[str, ...]] = [chosen[node]] if joins else []
+        elif node.meeting() is Meet.NEVER and not isinstance(node, Partition):
+            asked = requested[node]
+        else:
+            continue
+        for port, below in enumerate(node.inputs):
+            names = node.passed_columns(port)
+            requested[below] += [
+                tuple(names[n] for n in w) for w in asked if set(w) <= names.keys()
+            ]
+    return chosen

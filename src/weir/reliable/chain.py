@@ -1,7 +1,8 @@
 """The operators of a stage as one vertex runs them: merges, kernels and transforms in a row.
 
 `push` hands in rows and a CTI of one input stream; `pull` returns what has come out since the last
-call and the CTI of the output. Which kernel runs an operator is decided here and nowhere else.
+call and the CTI of the output. `kernels/kernel_table.py` chooses the kernels of operators with
+state; `_steps` here makes the transforms of the others.
 
 A chain that is rebuilt from its input (`rebuildable_vertex.py`) rehearses: until `perform` is
 called, each operator with state drops the result rows that start before a time of its own, because
@@ -98,8 +99,8 @@ class Chain:
         self._cti = max(self._cti, cti)
 
     def _trace(self, error: EventFailed, index: int, traced: Batch, since: int) -> None:
-        """Say of which row of a source an error of a step is; `given` are the rows, with all of
-        their origins, that the step `since` got."""
+        """Name the row of a source that an error of a step is about; `traced` are the rows that the
+        step `since` got, with all of their origins."""
         row = error.row
         if row is None or error.input_row is not None:
             return

@@ -12,6 +12,7 @@ Contract
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import starmap
@@ -47,6 +48,15 @@ class TypedDecoder(Protocol[_Value]):
 
 
 _entries_decoder = msgspec.msgpack.Decoder(list[tuple[int, int, tuple[int, ...] | None]])
+_DAMAGE = (
+    pa.ArrowException,
+    msgspec.MsgspecError,
+    zlib.error,
+    LookupError,
+    ValueError,
+    OSError,
+)
+"""What the content of an object raises that does not hold what it should."""
 _header_decoder = msgspec.msgpack.Decoder(tuple[tuple[int, ...], tuple[int, ...], list[str]])
 
 
@@ -158,6 +168,19 @@ def decode_record(key: str, data: bytes, decoder: TypedDecoder[_Value]) -> _Valu
         return decoder.decode(content)
 
 
+def encode_packed(key: str, value: object) -> bytes:
+    """Encode a record as the object of this name, compressed: one that has many names."""
+    content = zlib.compress(msgspec.json.encode(value), 1)
+    return seal_of(key, content) + content
+
+
+def decode_packed(key: str, data: bytes, decoder: TypedDecoder[_Value]) -> _Value:
+    """Decode the record that `encode_packed` made an object of."""
+    content = unsealed(key, data)
+    with _naming(key):
+        return decoder.decode(memoryview(zlib.decompress(content)))
+
+
 # --- bytes ---------------------------------------------------------------------------------
 
 
@@ -190,5 +213,5 @@ def _naming(key: str) -> Iterator[None]:
     """Turn any error about the content of a sealed object into one that names the object."""
     try:
         yield
-    except (pa.ArrowException, msgspec.MsgspecError, LookupError, ValueError, OSError) as error:
+    except _DAMAGE as error:
         raise SnapshotCorrupt(f"{key} does not hold what it should: {error}") from error

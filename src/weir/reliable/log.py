@@ -47,7 +47,7 @@ SEGMENT_BYTES = 4 << 20
 CACHE_BYTES = 32 << 20
 
 
-class Segment(msgspec.Struct, frozen=True):
+class Segment(msgspec.Struct, frozen=True, array_like=True):
     """A segment is an object of the store with rows [first, end) of a stream: the claim after
     them, and their ordered checksum (empty: written without a check)."""
 

@@ -52,7 +52,7 @@ def programs_of_runs(app: App, params: Mapping[str, object]) -> list[Program]:
     programs = [app_program(app, params=params), first.program]
     if first.hands_on:
         tables = {key: key for key in first.states}
-        later = batch_program(task, final=True, restored=tables, saved=first.saved)
+        later = batch_program(task, final=True, restored=tables, first=first)
         programs.append(later.program)
     return programs
 

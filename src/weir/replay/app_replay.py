@@ -237,9 +237,7 @@ class _Replay:
             )
         self.task = replace(self.task, start=upto if start is None else start)
         self.begun = {key_of(v, n): path for v in self.task.variants for n, path in tables.items()}
-        self.first = batch_program(
-            self.task, final=True, restored=self.begun, saved=self.first.saved
-        )
+        self.first = batch_program(self.task, final=True, restored=self.begun, first=self.first)
 
     def _parts(self, logs: Sequence[RankedLog]) -> dict[str, str]:
         task, options = self.task, self.options
@@ -311,7 +309,7 @@ class _Replay:
             final=self.options.state_out is not None,
             as_of=self._as_of(cuts),
             restored=self.begun,
-            saved=self.first.saved,
+            first=self.first,
         )
         made_in = folder.new_batch(0).absolute()
         own = (*planned.states.values(), *(planned.emitted.values() if is_compared else ()))
@@ -342,7 +340,7 @@ class _Replay:
 
     def _in_batches(self, folder: RunFolder, run: RunBatch, cuts: LogCuts) -> ReplayReport:
         labels = {key: output.path for key, output in self.first.states.items()}
-        later = batch_program(self.task, final=True, restored=labels, saved=self.first.saved)
+        later = batch_program(self.task, final=True, restored=labels, first=self.first)
         states = self.task.app.states.values()
         ends = any(s.last is not None or s.expires is not None for s in states)
         logs = open_logs(self.first.program, self.task.paths)
@@ -364,7 +362,7 @@ class _Replay:
                             final=True,
                             restored=labels if number else self.begun,
                             as_of=as_of,
-                            saved=self.first.saved,
+                            first=self.first,
                         )
                     if number and not is_compared:
                         self._shadowing.compare(later, before, batch)

@@ -16,6 +16,7 @@ from weir.errors import PlanError
 from weir.handlers.api.app import App
 from weir.handlers.planning.app_compiler import compile_app
 from weir.handlers.planning.app_explanation import ways
+from weir.handlers.planning.dataflow import Flow
 from weir.plan.fluent.stream import Stream
 from weir.plan.operators import FinalState, Node, Source, SourceOptions, schema
 from weir.plan.program import Output, Program
@@ -51,6 +52,8 @@ class BatchProgram:
     restored: Mapping[str, tuple[Source, str]]
     """The sources of the tables that the batch begins with, by their names, each with the key of a
     state whose table it is."""
+    flows: Sequence[Flow]
+    """The dataflow of each variant."""
     hands_on: bool
     """Whether the states after the batch are among its outputs."""
     in_rows: tuple[str, ...] = ()
@@ -80,13 +83,15 @@ def batch_program(
     final: bool = False,
     as_of: int | None = None,
     restored: Mapping[str, str] | None = None,
-    saved: Mapping[str, FinalState] | None = None,
+    first: BatchProgram | None = None,
 ) -> BatchProgram:
     """Make the program of a batch. `emitted` says where emitted streams go by their keys (None: to
     the batch's folder). With `final`, the states after the batch go to its folder; where
     `as_of` is set, no event is later, and what has ended by then is left out. `restored` are
-    the tables to begin with, by the keys of states, and `saved` the states that they came from."""
-    begun = _Restored(saved or {}, restored or {})
+    the tables to begin with, by the keys of states. `first` is the program of the first batch: the
+    tables hold its states, and its dataflow is this one's."""
+    begun = _Restored({} if first is None else first.saved, restored or {})
+    flows = [None] * len(task.variants) if first is None else first.flows
     compiled = [
         compile_app(
             task.app,
@@ -98,8 +103,9 @@ def batch_program(
             final=final,
             as_of=as_of,
             vectorise=task.vectorise,
+            flow=flow,
         )
-        for variant in task.variants
+        for variant, flow in zip(task.variants, flows, strict=True)
     ]
     files = _BatchFiles()
     variant_apps = list(zip(task.variants, compiled, strict=True))
@@ -122,7 +128,16 @@ def batch_program(
         for name in task.app.handlers
         if any(ways(one.flow).get(name) != "columns" for one in compiled)
     )
-    return BatchProgram(program, emits, states, finals, begun.sources, final, in_rows)
+    return BatchProgram(
+        program,
+        emits,
+        states,
+        finals,
+        begun.sources,
+        [one.flow for one in compiled],
+        final,
+        in_rows,
+    )
 
 
 class _BatchFiles:

@@ -193,7 +193,7 @@ def batch_partitions(
 
 
 class AheadPartition:
-    """Is a partition that is read ahead, once and from its beginning; another reading of it reads
+    """A partition that is read ahead, once and from its beginning; another reading of it reads
     it plainly. `close` ends the thread."""
 
     def __init__(self, partition: SourcePartition, size: int = CHUNK_ROWS) -> None:

@@ -3,13 +3,19 @@
 Built-in functions get their canonical lower-case name; a name that the language does not
 have stays as written, for the binder to look among the user's. Every node has its position:
 that of an operator, a call's name, or the constant itself.
+
+Functions that other SQL dialects have under other names (in the records of `plan/functions/`) or in
+other forms (`_ACCEPTED`) become ours. A function of the user's with such a name comes first:
+programs that had one keep their meaning.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
+from typing import TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
@@ -21,7 +27,6 @@ from weir.plan.functions import FUNCTIONS, is_called
 from weir.plan.functions.aggregates import AGGREGATES
 from weir.script.constants import StatementScope, literal, parameter
 from weir.script.cursor import offset_of
-from weir.script.sql_functions import accepted
 from weir.script.type_names import arrow_type
 
 _BINARY: dict[type[exp.Expr], str] = {
@@ -237,3 +242,52 @@ def _fraction(node: exp.Expr, scope: StatementScope) -> str:
 
 def _is_number(dtype: pa.DataType | None) -> bool:
     return dtype in (BIGINT, DOUBLE)
+
+
+Args: TypeAlias = tuple[Expr, ...]
+SqlFunction: TypeAlias = Callable[[Args, Position], Expr | None]
+
+
+def accepted(name: str, args: Args, at: Position) -> Expr | None:
+    """Return the call of ours that a function of another dialect is; None if there is none."""
+    accept = _ACCEPTED.get(name.lower())
+    return None if accept is None else accept(args, at)
+
+
+def _renamed(function: str) -> SqlFunction:
+    return lambda args, at: Call(function, args, position=at)
+
+
+def _field(unit: str) -> SqlFunction:
+    def accept(args: Args, at: Position) -> Expr:
+        return Call("extract", (Literal(unit, type=STRING, position=at), *args), position=at)
+
+    return accept
+
+
+def _format(style: str) -> SqlFunction:
+    def accept(args: Args, at: Position) -> Expr:
+        named = Literal(style, type=STRING, position=at)
+        return Call("formatted_time", (*args, named), position=at)
+
+    return accept
+
+
+def _if(args: Args, at: Position) -> Expr | None:
+    if len(args) not in (2, 3):
+        return None
+    otherwise = args[2] if len(args) == 3 else Literal(None, type=NULL, position=at)
+    return Case(((args[0], args[1]),), otherwise, position=at)
+
+
+_ACCEPTED: Mapping[str, SqlFunction] = {
+    **{name: _renamed(f.name) for f in FUNCTIONS.values() for name in f.other_names},
+    "date_format": _format("letters"),
+    "strftime": _format("codes"),
+    **{unit: _field(unit) for unit in ("year", "quarter", "month", "week", "day")},
+    **{unit: _field(unit) for unit in ("hour", "minute", "second")},
+    "dayofmonth": _field("day"),
+    "dayofyear": _field("doy"),
+    "weekofyear": _field("week"),
+    **dict.fromkeys(("if", "iif"), _if),
+}

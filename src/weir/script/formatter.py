@@ -3,10 +3,10 @@
 Rules
 1. Words that the language reserves, and those that belong to them (GROUP BY, UNION ALL, …), are in
    upper case; all else stays as it was written.
-2. A statement that fits a line is one. Else each clause has its line, and what is still too long
-   is broken at its commas, at AND and OR, or inside of its parentheses.
-3. Comments stay before, after or between the tokens where they stood. Of blank lines between
-   statements one stays.
+2. A statement that fits on a line is put on one. Otherwise each clause has a line, and what is
+   still too long is broken at its commas, at AND and OR, or inside of its parentheses.
+3. Comments stay before, after or between the tokens where they stood. Several blank lines between
+   statements become one.
 4. The result has the same tokens, so it means the same; a formatted script does not change again.
 """
 
@@ -26,16 +26,32 @@ WIDTH = 100
 _STEP = "  "
 _COMMENT = re.compile(r"--[^\n\r]*|/\*.*?\*/", re.DOTALL)
 _FOLLOWING: dict[str, tuple[str, ...]] = {
-    "GROUP": ("BY",), "ORDER": ("BY",), "PARTITION": ("BY",), "UNION": ("ALL",), "WITH": ("TIES",),
-    "LEFT": ("SEMI", "ANTI", "OUTER"), "RIGHT": ("OUTER",), "FULL": ("OUTER",), "ANTI": ("SEMI",),
-}  # fmt: skip
+    "GROUP": ("BY",),
+    "ORDER": ("BY",),
+    "PARTITION": ("BY",),
+    "UNION": ("ALL",),
+    "WITH": ("TIES",),
+    "LEFT": ("SEMI", "ANTI", "OUTER"),
+    "RIGHT": ("OUTER",),
+    "FULL": ("OUTER",),
+    "ANTI": ("SEMI",),
+}
 _STATEMENTS = frozenset(("STREAM", "IMPORT", "DECLARE", "SET", "OUTPUT"))
 _OPERATORS = frozenset(("PROCESS", "REDUCE", "COMBINE", "APP"))
 _JOINS = frozenset(("INNER", "LEFT", "RIGHT", "FULL", "CROSS", "CLIP", "ASOF"))
 _CLAUSES = _JOINS | {
-    "SELECT", "FROM", "WHERE", "GROUP", "HAVING", "WITH", "UNION", "ORDER", "LIMIT", "PARTITION",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "WITH",
+    "UNION",
+    "ORDER",
+    "LIMIT",
+    "PARTITION",
     "JOIN",
-}  # fmt: skip
+}
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET}
 _VALUES = _CLOSING | {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}

@@ -1,6 +1,6 @@
 """Reads expressions that Python programs have as texts: `a.where("Amount > 3")`.
 
-Errors of the text point into it. What comes of it stands in no script, so it has no positions.
+Errors of the text point into it. The result is not part of a script, so it has no positions.
 """
 
 from __future__ import annotations

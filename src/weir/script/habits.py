@@ -34,7 +34,7 @@ _STATEMENTS = {
     "LET": "a parameter is `DECLARE @name TYPE = value;`, a query `Name = SELECT …;`",
     "DEF": "this is a script; Python files come with IMPORT 'file.py';",
     "CLASS": "this is a script; Python files come with IMPORT 'file.py';",
-}  # fmt: skip
+}
 # What follows FROM, a join or a select list elsewhere, and looks like an alias here.
 _CLAUSES = {
     "QUALIFY": "the first k of each window: ORDER BY … LIMIT k",
@@ -66,7 +66,7 @@ _CLAUSES = {
     "MINUS": "rows of one stream without those of another: LEFT ANTI JOIN",
     "INTERSECT": "rows of one stream that another has too: LEFT SEMI JOIN",
     "USING": "write ON A.key = B.key",
-}  # fmt: skip
+}
 # The windows and lifetimes that take no arguments: without WITH they would be aliases.
 _BARE_FORMS = ("SNAPSHOT", "POINT", "POINT_AT_END", "STITCH")
 _FORMS = ("TUMBLING", "HOPPING", "SESSION", "DURATION", "SHIFT", "EXTEND", "CHOP", "LIFETIME")

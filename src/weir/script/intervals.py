@@ -17,8 +17,13 @@ from weir.script.cursor import TokenCursor
 from weir.script.tree import DurationLiteral
 
 _WORDS = {
-    "microsecond": "us", "millisecond": "ms", "second": "s", "minute": "m", "hour": "h", "day": "d",
-}  # fmt: skip
+    "microsecond": "us",
+    "millisecond": "ms",
+    "second": "s",
+    "minute": "m",
+    "hour": "h",
+    "day": "d",
+}
 _TICKS = {**UNITS, **{word: UNITS[unit] for word, unit in _WORDS.items()}, "week": 7 * UNITS["d"]}
 _CALENDAR = ("month", "quarter", "year")
 _AMOUNT = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,9})?")

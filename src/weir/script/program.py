@@ -231,7 +231,7 @@ class _Checker:
             return ""
         what, name = match.groups()
         line, column = error.position
-        written = self._source.text.splitlines()[line - 1][column - 1 :]
+        written = self._source.text.split("\n")[line - 1][column - 1 :]
         if what == "column" and written.startswith('"'):
             return error.hint or f"a text stands in single quotes: '{name}'"
         if what == "column" and name in self._parameters:

@@ -1,7 +1,8 @@
 """The text of a program: finds lines and columns in it, and makes errors that point there.
 
 Inside this package an *offset* counts characters of the text from 0; what leaves it is a
-*position*: line and column, both from 1. Lines are those of `str.splitlines`, as in `ScriptError`.
+*position*: line and column, both from 1. Only a line feed ends a line, as in `ScriptError`: editors
+count so, and a comment may hold a form feed or U+2028.
 """
 
 from __future__ import annotations
@@ -26,12 +27,11 @@ class ProgramSource:
 
     @cached_property
     def _lines(self) -> list[str]:
-        return self.text.splitlines() or [""]
+        return self.text.split("\n")
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        lengths = (len(line) for line in self.text.splitlines(keepends=True))
-        return [0, *accumulate(lengths)]
+        return [0, *accumulate(len(line) + 1 for line in self._lines)]
 
     def position(self, offset: int) -> Position:
         """Return line and column of an offset; one past the end stands after the last character.

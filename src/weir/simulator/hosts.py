@@ -163,8 +163,11 @@ class SimulatedHosts:
     def _report(self, host: SimulatedHost) -> None:
         if host.dead:
             return
-        if host.frozen_until <= self._time.now:
-            report = host.machine.report(address=host.machine.session, slot=host.slot)
+        now = self._time.now
+        if host.frozen_until <= now and host.machine.is_report_due(now + host.ahead):
+            report = host.machine.report(
+                now + host.ahead, address=host.machine.session, slot=host.slot
+            )
             report = msgspec.structs.replace(report, clock=self._time.now)
             managers = self._world.managers
             self._world.network.send(host, lambda: managers.tell_all(Reported(report)))

@@ -259,6 +259,8 @@ def draw_job(
             trouble_limit=120.0,
             sweep_every=float(rng.choice([0.3, 2.0])),
             apart_limit=float(apart.choice([0.5, 3.0])),
+            differences=4,  # so that bases are made and left behind in so short a time
+            kept_records=3,
         ),
     )
 

@@ -54,7 +54,7 @@ class _CommittedRows:
 
 
 class CommittedSource(DataSource):
-    """Is Spark's format `weir`: the committed rows of an output of a live job."""
+    """Spark's format `weir`: the committed rows of an output of a live job."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))

@@ -1,12 +1,12 @@
 """Handles Ctrl-C and SIGTERM while Spark is at work.
 
 Rules
-1. While Spark starts or stops, signals wait: a Spark that is half started would stay behind.
+1. While Spark starts or stops, signals wait: a Spark that is half started would be left running.
 2. While a live job runs, the first signal asks for a last checkpoint; the second ends the job at
    once.
 3. SIGTERM waits only where somebody handles it, as the command line does. A process that does not
    handle it is ended by it, and its Spark with it. A live job always handles both signals.
-4. Python tells signals to the main thread alone: in other threads nothing is done here.
+4. Python delivers signals to the main thread only; in other threads this module does nothing.
 """
 
 from __future__ import annotations

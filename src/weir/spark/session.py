@@ -8,7 +8,7 @@ Rules
 3. A session that was made here is stopped by `session`, also after Ctrl-C; one that was taken
    is not.
 4. The JVM of a session that was made here is in a process group of its own: a signal to the
-   command's whole group does not end it under a job that wants to stop well. It ends with this
+   command's whole group does not end it under a job that is shutting down. It ends with this
    process, however that ends, since its stdin does.
 5. Ctrl-C stays with whoever handled it before a session was made here. Spark's own handler would
    call Spark in the midst of another call, and fail. Py4J logs a traceback for every call that is
@@ -54,7 +54,7 @@ LEAST_FILES = 512
 JVM_GONE = "Spark's JVM is gone (was it killed, or short of memory?)"
 
 BLOCK_BYTES = 4 << 20
-"""Rows go through Spark in pieces of about so many bytes."""
+"""Rows go through Spark in batches of about so many bytes."""
 ARROW_BATCHES = {
     # With the defaults Spark hands a whole partition of blocks over as one batch.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BLOCK_BYTES),

@@ -2,8 +2,8 @@
 
 It is started once for a check, while other ways are tried. The program travels as it does to Spark:
 files that it IMPORTs run again there. Each trial has a process of its own, a fork of that one, so
-that no trial finds what another has left in globals: what the ways in the first process, which is
-the user's, cannot show.
+that no trial finds what another has left in globals. The ways that run in the first process, the
+user's, cannot show that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ways in which `check` runs a program, each with what is to be suspected if it differs.
+"""The ways in which `check` runs a program, each with the likely cause if its answer differs.
 
 Only the first way that differs is reported, so those that explain most come first: the same run
 again, then cuts and parallelism, restarts, rows that are written again, another process, kills and
@@ -58,11 +58,11 @@ def local_ways(cuts: Sequence[int] = CUTS, parallelism: Sequence[int] = PARALLEL
         Way("run once more", CALLS, partial(_differs, LocalWay())),
         Way("with functions called more often than needed", CALLS, _with_more_calls),
     ]
-    ways += [_local(f"cut into pieces of {_rows(c)}", GROUPS, LocalWay(cut=c)) for c in cuts]
+    ways += [_local(f"in batches of {_rows(c)}", GROUPS, LocalWay(cut=c)) for c in cuts]
     for spread in (p for p in parallelism if p > 1):
         name = f"with parallelism {spread}"
         ways.append(_local(name, SPREAD, LocalWay(parallelism=spread)))
-        ways.append(_local(f"{name}, cut into pieces of 1 row", SPREAD, LocalWay(1, spread)))
+        ways.append(_local(f"{name}, in batches of 1 row", SPREAD, LocalWay(1, spread)))
     for spread in sorted({min(parallelism), max(parallelism)}):
         name = f"with parallelism {spread}, " if spread > 1 else ""
         every = LocalWay(1, spread, restart=-1)
@@ -117,7 +117,7 @@ def other_processes(process: OtherProcess, parallelism: Sequence[int]) -> list[W
     name = f"in another process ({process.environment})"
     ways = [Way(name, PROCESS, partial(differs, LocalWay()))]
     if (spread := max(parallelism)) > 1:
-        name = f"in another process, with parallelism {spread}, cut into pieces of 1 row"
+        name = f"in another process, with parallelism {spread}, in batches of 1 row"
         ways.append(Way(name, GLOBALS, partial(differs, LocalWay(1, spread)), trials=100))
     return ways
 

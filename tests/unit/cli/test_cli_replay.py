@@ -157,7 +157,7 @@ def test_run_of_an_app_equals_its_replay(command: Weir) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("app.py", *LOG), "an app needs --out DIR, where what it emits goes"),
+        (("app.py", *LOG), "an app needs --out DIR, the folder for what it emits"),
         (("app.py", "--out", "out"), "no log for `message`"),
         (
             ("app.py", *LOG, "--out", "out", "--param", "threshold=1,2"),

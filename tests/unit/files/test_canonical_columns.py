@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 import weir
-from weir.files.canonical_columns import canonical_column
-from weir.files.sinks import SINKS
+from weir.files.sinks import SINKS, canonical_column
 
 VALUES: dict[pa.DataType, list[object]] = {
     pa.int64(): [1, None, -3, None],

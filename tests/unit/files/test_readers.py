@@ -343,7 +343,7 @@ def test_csv_without_a_header(tmp_path):
     for text in ("", "\n\n"):
         with pytest.raises(InputError, match="line 1: the file is empty; its first row must be a"):
             read(csv(tmp_path, text))
-    with pytest.raises(InputError, match="line 1: the header row has quotes that do not fit"):
+    with pytest.raises(InputError, match="line 1: the header row has unbalanced quotes"):
         read(csv(tmp_path, 'vs,"v"x\n1,2\n'))
 
 

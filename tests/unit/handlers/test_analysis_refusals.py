@@ -70,10 +70,16 @@ WRONG: list[tuple[str, str, str]] = [
     ("f = time.time\nsums.add(f(), 1)", "`time.time` reads the clock", "e.vs"),
     ("sums.add(dt.now().year, 1)", "`dt.now()` reads the clock", "e.vs"),
     ("sums.add(datetime.date.today().day, 1)", "`datetime.date.today()` reads the clock", "e.vs"),
-    ("sums.add(dt.fromtimestamp(e.a).hour, 1)", "`dt.fromtimestamp()` takes the time zone of the",
-     "fromtimestamp(t, tz=datetime.UTC)"),
-    ("app.emit('x', n=CLOCKS[0][0][0][0][0][0][0]())", "`CLOCKS` holds `time.time`, which reads",
-     "e.vs"),
+    (
+        "sums.add(dt.fromtimestamp(e.a).hour, 1)",
+        "`dt.fromtimestamp()` takes the time zone of the",
+        "fromtimestamp(t, tz=datetime.UTC)",
+    ),
+    (
+        "app.emit('x', n=CLOCKS[0][0][0][0][0][0][0]())",
+        "`CLOCKS` holds `time.time`, which reads",
+        "e.vs",
+    ),
     ("app.emit('x', n=fast.clock)", "`fast.clock` reads the clock", "e.vs"),
     ("app.emit('x', n=watch.now)", "`time.time()` reads the clock", "e.vs"),
     ("app.emit('x', n=timer[0])", "`time.time()` reads the clock", "e.vs"),
@@ -137,8 +143,11 @@ WRONG: list[tuple[str, str, str]] = [
     ("sums.add(e.ss, 1)", "events of `m` have no column `ss`", "did you mean `s`?"),
     ("sums.add(e.q, 1)", "events of `m` have no column `q`", "its columns are a, b, f"),
     ("sums.add(getattr(e, 'q'), 1)", "events of `m` have no column `q`", "its columns are"),
-    ("foreign.add(e.a, 1)", "the state `foreign` belongs to the app `other`, the handler to `a`",
-     "app.emitted(…)"),
+    (
+        "foreign.add(e.a, 1)",
+        "the state `foreign` belongs to the app `other`, the handler to `a`",
+        "app.emitted(…)",
+    ),
     ("other.emit('x', a=1)", "`other` is the app `other`, the handler's is `a`", ""),
     ("sums.put(e.a, 1)", "states have no method `put`", "there are get, merge, add"),
     ("sums.appendd(e.a, 1)", "states have no method `appendd`", "did you mean `append`?"),
@@ -149,25 +158,43 @@ WRONG: list[tuple[str, str, str]] = [
     ("a, b = 1, 2, 3\nsums.add(a, b)", "3 values are unpacked to 2 names", ""),
     # emits, merges
     ("app.emit(e.s, a=1)", "app.emit() takes the name of its stream as a text", 'app.emit("spam"'),
-    ("app.emit('../../evil', a=1)", "the name of an emitted stream is letters, digits and _, not "
-     "'../../evil'", "it is a file's name"),
+    (
+        "app.emit('../../evil', a=1)",
+        "the name of an emitted stream is letters, digits and _, not '../../evil'",
+        "it is a file's name",
+    ),
     (f"app.emit('{'x' * 101}', a=1)", "an emitted stream has 100 letters at most", "it is"),
     ("app.emit('x')", "what is emitted as `x` has no fields", ""),
     ("app.emit('x', vs=1)", "a field cannot be called `vs`", ""),
-    ("app.emit('told', scores=1)", "app.emits() declares no column `scores` for `told`",
-     "did you mean `score`?"),
+    (
+        "app.emit('told', scores=1)",
+        "app.emits() declares no column `scores` for `told`",
+        "did you mean `score`?",
+    ),
     ("app.state('x', default=0)", "app.state() inside of a handler", "declare it outside"),
-    ("sums.merge(e.a, lambda n: sums.add(1, 1))", "`sums` is merged inside of a merge function of "
-     "`sums`", "before or after"),
-    ("sums.merge(e.a, lambda n: app.emit('x', n=n))", "app.emit() inside of a merge function of "
-     "`sums`", "before or after"),
-    ("sums.merge(e.a, lambda n: n + sums.get(n))", "the key of `sums.get()` depends on the old "
-     "value", "read `sums` with get() before"),
+    (
+        "sums.merge(e.a, lambda n: sums.add(1, 1))",
+        "`sums` is merged inside of a merge function of `sums`",
+        "before or after",
+    ),
+    (
+        "sums.merge(e.a, lambda n: app.emit('x', n=n))",
+        "app.emit() inside of a merge function of `sums`",
+        "before or after",
+    ),
+    (
+        "sums.merge(e.a, lambda n: n + sums.get(n))",
+        "the key of `sums.get()` depends on the old value",
+        "read `sums` with get() before",
+    ),
     ("many.top_k(e.a, e.b, e.b)", "the number of top_k is a constant", "top_k(key, x, 10)"),
     ("sums.add((1, 2) if e.ok else 1, 1)", "the key has 2 parts or 1", ""),
-    ("s = sums if e.ok else many\ns.add(e.a, 1)", "`add` is for states of numbers, and `many` is "
-     "LIST(BIGINT)", "many.merge(key, lambda old: …)"),
-]  # fmt: skip
+    (
+        "s = sums if e.ok else many\ns.add(e.a, 1)",
+        "`add` is for states of numbers, and `many` is LIST(BIGINT)",
+        "many.merge(key, lambda old: …)",
+    ),
+]
 
 
 @pytest.mark.parametrize(("body", "message", "hint"), WRONG, ids=[w[0][:50] for w in WRONG])
@@ -192,33 +219,81 @@ def test_errors_look_as_those_of_scripts() -> None:
 # Each with a part of the line that makes it run row by row, and the reason.
 ROWS: list[tuple[str, str, str, str]] = [
     ("while sums.get(e.a) < 3:\n    sums.add(e.a, 1)", "while sums", "`while`", "sums/sums/-"),
-    ("try:\n    sums.add(1, 1)\nexcept ValueError:\n    app.emit('x', a=1)", "try:", "`try`",
-     "-/sums/x"),
-    ("for x in e.xs:\n    if x > 2: break\n    sums.add(x, 1)", "for x in e.xs",
-     "`return` or `break` in a loop with accesses", "-/sums/-"),
-    ("n = 0\nfor x in e.xs:\n    n += 1\n    sums.add(x, n)", "for x in e.xs",
-     "a loop over values of the event", "-/sums/-"),
-    ("for x in e.xs:\n    for y in e.ys:\n        sums.add((x, y), 1)", "for x in e.xs",
-     "a loop over values of the event", "-/sums/-"),
-    ("s = sums if e.ok else total\ns.add(e.a, 1)", "s = sums",
-     "`sums if e.ok else total`: what it stands for depends on the event", "-/sums,total/-"),
-    ("if any((hit := y) == 'a' for y in e.ys):\n    app.emit('x', v=hit)", "hit := y",
-     "`:=` inside of a comprehension", "-/-/x"),
-    ("if len(pushed([], 1)): sums.add(1, 1)", "xs.append(x)",
-     "`.append()` of such a value is not on the list", "-/sums/-"),
+    (
+        "try:\n    sums.add(1, 1)\nexcept ValueError:\n    app.emit('x', a=1)",
+        "try:",
+        "`try`",
+        "-/sums/x",
+    ),
+    (
+        "for x in e.xs:\n    if x > 2: break\n    sums.add(x, 1)",
+        "for x in e.xs",
+        "`return` or `break` in a loop with accesses",
+        "-/sums/-",
+    ),
+    (
+        "n = 0\nfor x in e.xs:\n    n += 1\n    sums.add(x, n)",
+        "for x in e.xs",
+        "a loop over values of the event",
+        "-/sums/-",
+    ),
+    (
+        "for x in e.xs:\n    for y in e.ys:\n        sums.add((x, y), 1)",
+        "for x in e.xs",
+        "a loop over values of the event",
+        "-/sums/-",
+    ),
+    (
+        "s = sums if e.ok else total\ns.add(e.a, 1)",
+        "s = sums",
+        "`sums if e.ok else total`: what it stands for depends on the event",
+        "-/sums,total/-",
+    ),
+    (
+        "if any((hit := y) == 'a' for y in e.ys):\n    app.emit('x', v=hit)",
+        "hit := y",
+        "`:=` inside of a comprehension",
+        "-/-/x",
+    ),
+    (
+        "if len(pushed([], 1)): sums.add(1, 1)",
+        "xs.append(x)",
+        "`.append()` of such a value is not on the list",
+        "-/sums/-",
+    ),
     # changes of copies
-    ("e.xs.append(3)\napp.emit('x', n=len(e.xs))", "e.xs.append(3)",
-     "`.append()` of such a value is not on the list", "-/-/x"),
-    ("xs = e.xs + [1]\nxs[0] = 3\napp.emit('x', n=len(xs), m=sum(e.xs))", "xs[0] = 3",
-     "`xs[0]` is changed in place", "-/-/x"),
-    ("many.append(e.a, e.b)\nmany.get(e.a).append(1)\napp.emit('x', n=len(many.get(e.a)))",
-     "many.get(e.a).append(1)", "`.append()` of such a value is not on the list", "many/many/x"),
-    ("many.append(e.a, e.b)\nxs = many.get(e.a)\nxs.append(1)\n"
-     "app.emit('x', n=len(xs), m=len(many.get(e.a)))", "xs.append(1)",
-     "`.append()` of such a value is not on the list", "many/many/x"),
-    ("many.merge(e.a, lambda xs: pushed(xs, e.b))\napp.emit('x', n=len(many.get(e.a)))",
-     "xs.append(x)", "`.append()` of such a value is not on the list", "many/many/x"),
-]  # fmt: skip
+    (
+        "e.xs.append(3)\napp.emit('x', n=len(e.xs))",
+        "e.xs.append(3)",
+        "`.append()` of such a value is not on the list",
+        "-/-/x",
+    ),
+    (
+        "xs = e.xs + [1]\nxs[0] = 3\napp.emit('x', n=len(xs), m=sum(e.xs))",
+        "xs[0] = 3",
+        "`xs[0]` is changed in place",
+        "-/-/x",
+    ),
+    (
+        "many.append(e.a, e.b)\nmany.get(e.a).append(1)\napp.emit('x', n=len(many.get(e.a)))",
+        "many.get(e.a).append(1)",
+        "`.append()` of such a value is not on the list",
+        "many/many/x",
+    ),
+    (
+        "many.append(e.a, e.b)\nxs = many.get(e.a)\nxs.append(1)\n"
+        "app.emit('x', n=len(xs), m=len(many.get(e.a)))",
+        "xs.append(1)",
+        "`.append()` of such a value is not on the list",
+        "many/many/x",
+    ),
+    (
+        "many.merge(e.a, lambda xs: pushed(xs, e.b))\napp.emit('x', n=len(many.get(e.a)))",
+        "xs.append(x)",
+        "`.append()` of such a value is not on the list",
+        "many/many/x",
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -257,9 +332,12 @@ FAILING: list[tuple[str, str, str]] = [
     ("while e.a:\n    raise ValueError(e.a)", "ValueError", "`while`"),
     ("e.a = 3", "AttributeError", "`e.a` is changed in place"),
     ("xs = e.xs\nxs[0] = 3", "IndexError", "`xs[0]` is changed in place"),
-    ("many.merge(e.a, lambda xs: xs.append(1))", "AttributeError",
-     "`.append()` of such a value is not on the list"),
-]  # fmt: skip
+    (
+        "many.merge(e.a, lambda xs: xs.append(1))",
+        "AttributeError",
+        "`.append()` of such a value is not on the list",
+    ),
+]
 
 
 @pytest.mark.parametrize(("body", "error", "why"), FAILING, ids=[row[0][:50] for row in FAILING])
@@ -309,18 +387,38 @@ def test_changes_of_copies_are_warned_about() -> None:
 
 # Each with a part of its line, the reason, and what it touches.
 REFUSED: list[tuple[str, str, str, str]] = [
-    ("counted(e.a)", "if n > 0: counted(n - 1)", "`counted` touches states and calls itself",
-     "-/sums/-"),
-    ("d = {'s': sums}\nd['s'].add(1, 1)", "d = {'s': sums}",
-     "the state `sums` gets into code that is not read", "-/sums/-"),
-    ("last = 0\nfor x in e.xs:\n    last = sums.get(x)\nsums.add(1, last + 1)",
-     "last = sums.get(x)", "`sums` is used in a loop, or in a function that others call, with the "
-     "key x, which may be another one each time", "sums/sums/-"),
-    ("sums.add(e.a, 1)\napp.emit('x', v=[sums.get(x) for x in e.xs])", "sums.get(x) for x",
-     "`sums` is used in a loop, or in a function that others call", "sums/sums/x"),
-    ("sums.add(e.a, 1)\napp.emit('x', v=sorted(e.xs, key=lambda x: sums.get(x)))", "key=lambda x",
-     "`sums` is used in a loop, or in a function that others call", "sums/sums/x"),
-]  # fmt: skip
+    (
+        "counted(e.a)",
+        "if n > 0: counted(n - 1)",
+        "`counted` touches states and calls itself",
+        "-/sums/-",
+    ),
+    (
+        "d = {'s': sums}\nd['s'].add(1, 1)",
+        "d = {'s': sums}",
+        "the state `sums` gets into code that is not read",
+        "-/sums/-",
+    ),
+    (
+        "last = 0\nfor x in e.xs:\n    last = sums.get(x)\nsums.add(1, last + 1)",
+        "last = sums.get(x)",
+        "`sums` is used in a loop, or in a function that others call, with the "
+        "key x, which may be another one each time",
+        "sums/sums/-",
+    ),
+    (
+        "sums.add(e.a, 1)\napp.emit('x', v=[sums.get(x) for x in e.xs])",
+        "sums.get(x) for x",
+        "`sums` is used in a loop, or in a function that others call",
+        "sums/sums/x",
+    ),
+    (
+        "sums.add(e.a, 1)\napp.emit('x', v=sorted(e.xs, key=lambda x: sums.get(x)))",
+        "key=lambda x",
+        "`sums` is used in a loop, or in a function that others call",
+        "sums/sums/x",
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -354,10 +452,9 @@ KEYED = "keyed = app.state('keyed', default=0, key='BIGINT')"
 UNDECLARED: list[tuple[str, str]] = [
     ("xs = []\nys = xs\nys.append(1)\napp.emit('x', v=xs)", "v LIST(BIGINT)"),
     ("xs = []\nys = [xs]\nxs.append(1)\napp.emit('x', v=ys)", "v LIST(LIST(BIGINT))"),
-    ("acc = []\ndef add(x):\n    acc.append(x)\nadd(e.a)\napp.emit('x', v=acc)",
-     "v LIST(BIGINT)"),
+    ("acc = []\ndef add(x):\n    acc.append(x)\nadd(e.a)\napp.emit('x', v=acc)", "v LIST(BIGINT)"),
     ("z = zip(e.xs, e.xs)\napp.emit('x', v=list(map(list, z)))", "v LIST(LIST(BIGINT))"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("body", "columns"), UNDECLARED, ids=[row[0] for row in UNDECLARED])

@@ -122,10 +122,13 @@ def compared(rows: Rows) -> list[str]:
 
 
 def check(
-    app: App, logs: Mapping[str, Rows], order: Sequence[str] | None = None,
-    params: Mapping[str, object] | None = None, cuts: Sequence[tuple[int | None, int]] = CUTS,
+    app: App,
+    logs: Mapping[str, Rows],
+    order: Sequence[str] | None = None,
+    params: Mapping[str, object] | None = None,
+    cuts: Sequence[tuple[int | None, int]] = CUTS,
     final: bool = True,
-) -> dict[str, list[dict[str, object]]]:  # fmt: skip
+) -> dict[str, list[dict[str, object]]]:
     """Run the app in all ways, compare emits and final states with the loop's, return emits."""
     plain = Plain(app, params)
     plain.run(logs, order)

@@ -57,17 +57,29 @@ RE = {
 MATH = {
     **dict.fromkeys(("comb", "perm"), "(abs(e.n) % 10, 3)"),
     **dict.fromkeys(("copysign", "fmod", "hypot", "remainder", "nextafter"), "(e.y, 3.5)"),
-    "atan2": "(e.y, 2.0)", "dist": "([e.y], [2.0])", "factorial": "(abs(e.n) % 10)",
-    "fsum": "([e.y, 0.1])", "gcd": "(e.n, 12)", "lcm": "(e.n % 100, 12)", "isqrt": "(abs(e.n))",
-    "isclose": "(e.y, e.y + 1e-12)", "ldexp": "(e.y, 3)", "pow": "(2.0, e.y % 8)",
-    "prod": "([e.y, 2])", "frexp": "(e.y)", "modf": "(e.y)", "log": "(abs(e.y) + 1, 3)",
-    "sumprod": "([e.y], [2.0])", "fma": "(e.y, 2.0, 1.0)", "cbrt": "(e.y)",
+    "atan2": "(e.y, 2.0)",
+    "dist": "([e.y], [2.0])",
+    "factorial": "(abs(e.n) % 10)",
+    "fsum": "([e.y, 0.1])",
+    "gcd": "(e.n, 12)",
+    "lcm": "(e.n % 100, 12)",
+    "isqrt": "(abs(e.n))",
+    "isclose": "(e.y, e.y + 1e-12)",
+    "ldexp": "(e.y, 3)",
+    "pow": "(2.0, e.y % 8)",
+    "prod": "([e.y, 2])",
+    "frexp": "(e.y)",
+    "modf": "(e.y)",
+    "log": "(abs(e.y) + 1, 3)",
+    "sumprod": "([e.y], [2.0])",
+    "fma": "(e.y, 2.0, 1.0)",
+    "cbrt": "(e.y)",
     **dict.fromkeys(("acos", "asin", "atanh"), "(e.y / 1000)"),
     **dict.fromkeys(
         ("acosh", "gamma", "lgamma", "log10", "log1p", "log2", "sqrt"), "(abs(e.y) + 1)"
     ),
     **dict.fromkeys(("cosh", "sinh", "exp", "exp2", "expm1"), "(e.y % 9)"),
-}  # fmt: skip
+}
 METHODS = {
     "str": """
         e.s.capitalize(); e.s.casefold(); e.s.center(9, '*'); e.s.count('a'); e.s.encode('utf-8');
@@ -118,11 +130,18 @@ DOUBLES = [0.0, -0.0, 1.5, -2.5, float("nan"), float("inf"), 1e300, 0.1, -1e-9, 
 FINITE = [0.0, -0.0, 1.5, -2.5, 3.25, 999.5, 12.125, 0.1, -1e-9, 7.0]
 ROWS = [
     {
-        "n": n, "x": x, "y": y, "s": s, "c": "aßK☃\n"[i % 5], "b": b"abc"[: i % 4],
-        "ok": i % 2 == 0, "xs": [1, 2, 2][: i % 4], "ts": i,
+        "n": n,
+        "x": x,
+        "y": y,
+        "s": s,
+        "c": "aßK☃\n"[i % 5],
+        "b": b"abc"[: i % 4],
+        "ok": i % 2 == 0,
+        "xs": [1, 2, 2][: i % 4],
+        "ts": i,
     }
     for i, (n, x, y, s) in enumerate(zip(NUMBERS, DOUBLES, FINITE, TEXTS, strict=True))
-]  # fmt: skip
+]
 
 
 def calls() -> dict[str, list[str]]:

@@ -121,17 +121,29 @@ BOOLS = [True, False, None]
 LISTS = [[], [1], [1, 2, 3], [3, 1, 2], [None], [0], [2**62, 2**62], None]
 WORDS = [[], ["a"], ["b", "a"], [None, "a"], [""], None]
 COLUMNS_OF = {
-    "a": (BIGINT, INTS), "b": (BIGINT, INTS), "c": (BIGINT, INTS), "i": (INT, [0, 5, -3, None]),
-    "x": (DOUBLE, FLOATS), "y": (DOUBLE, FLOATS), "s": (STRING, TEXTS), "t": (STRING, TEXTS),
-    "p": (BOOLEAN, BOOLS), "q": (BOOLEAN, BOOLS), "l": (pa.list_(BIGINT), LISTS),
+    "a": (BIGINT, INTS),
+    "b": (BIGINT, INTS),
+    "c": (BIGINT, INTS),
+    "i": (INT, [0, 5, -3, None]),
+    "x": (DOUBLE, FLOATS),
+    "y": (DOUBLE, FLOATS),
+    "s": (STRING, TEXTS),
+    "t": (STRING, TEXTS),
+    "p": (BOOLEAN, BOOLS),
+    "q": (BOOLEAN, BOOLS),
+    "l": (pa.list_(BIGINT), LISTS),
     "w": (pa.list_(STRING), WORDS),
-}  # fmt: skip
+}
 CONSTANTS = {
     "EMAIL": re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"),
     "WORD": re.compile(r"\bab?\b", re.IGNORECASE),
-    "NAN": math.nan, "INF": math.inf, "BIG": 2**70, "ABC": ("a", "b", "c"),
-    "SET": frozenset(("a", "ß")), "NUMBERS": (1, 2, 3),
-}  # fmt: skip
+    "NAN": math.nan,
+    "INF": math.inf,
+    "BIG": 2**70,
+    "ABC": ("a", "b", "c"),
+    "SET": frozenset(("a", "ß")),
+    "NUMBERS": (1, 2, 3),
+}
 
 COLUMNS = """
 a + b; a - b; a * b; a / b; a // b; a % b; -a; +a; ~a; abs(a); a & b; a | b; a ^ b

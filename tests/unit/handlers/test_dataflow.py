@@ -35,9 +35,14 @@ def get(handler: str, order: int, state: str, *key: Tree, block: int | None = No
 
 
 def add(
-    handler: str, order: int, state: str, *key: Tree, x: Tree = ONE, guard: Tree | None = None,
+    handler: str,
+    order: int,
+    state: str,
+    *key: Tree,
+    x: Tree = ONE,
+    guard: Tree | None = None,
     block: int | None = None,
-) -> MergeAccess:  # fmt: skip
+) -> MergeAccess:
     over = None if block is None else Field("list")
     return MergeAccess(
         order=order,

@@ -62,10 +62,15 @@ WAYS = (How(), How(1, 2), How(7, 5, renew=True), How(halves=True), How(vectorise
 
 def case_of(shape: str, options: str = "", *, serial: bool = False, d: str = "") -> Case:
     rows = [
-        {"k": "ab"[t % 2], "n": t % 5 - 2, "d": Decimal(d or VALUES[t % 6]),
-         "xs": [t % 3] * (t % 4), "ts": t // 2}
+        {
+            "k": "ab"[t % 2],
+            "n": t % 5 - 2,
+            "d": Decimal(d or VALUES[t % 6]),
+            "xs": [t % 3] * (t % 4),
+            "ts": t // 2,
+        }
         for t in range(24)
-    ]  # fmt: skip
+    ]
     source = f"{HEAD % options}{SHAPES[shape]}\n{SERIAL if serial else ''}"
     return Case(0, source, {"m": [rows]}, {})
 

@@ -24,10 +24,12 @@ def copy(e):
 """
 LOGS = {
     "move": [
-        [{"j": "abc"[t % 3], "k": "acb"[t // 2 % 3], "tags": list("abca"[t % 3 :]), "ts": t}
-         for t in range(24)]
+        [
+            {"j": "abc"[t % 3], "k": "acb"[t // 2 % 3], "tags": list("abca"[t % 3 :]), "ts": t}
+            for t in range(24)
+        ]
     ]
-}  # fmt: skip
+}
 TWICE = "acc.append(own.get(e.k))\n{}\nacc.append(own.get(e.k))"
 OTHER_KEYS = {
     "a generator function": "def g():\n    own.add(e.j, 1)\n    yield\n    own.add(e.j, 1)\n"

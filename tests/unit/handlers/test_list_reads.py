@@ -56,16 +56,31 @@ ITEMS = (
 )
 LOGS = {
     "move": [
-        [{"k": "abc"[t % 3], "n": t % 4, "x": (0.0, -0.0, float("nan"), 2.5)[t % 4], "ts": t // 2}
-         for t in range(24)]
+        [
+            {
+                "k": "abc"[t % 3],
+                "n": t % 4,
+                "x": (0.0, -0.0, float("nan"), 2.5)[t % 4],
+                "ts": t // 2,
+            }
+            for t in range(24)
+        ]
     ],
     "order": [
-        [{"k": "abc"[t % 3], "items": ITEMS[t % 5], "tags": list("acab"[: t % 5]),
-          "xs": [[], [0.0, 2.5], [-0.0], [float("nan"), 9.5]][t % 4], "at": [t, 1], "ts": t // 2}
-         for t in range(part, 24, 2)]
+        [
+            {
+                "k": "abc"[t % 3],
+                "items": ITEMS[t % 5],
+                "tags": list("acab"[: t % 5]),
+                "xs": [[], [0.0, 2.5], [-0.0], [float("nan"), 9.5]][t % 4],
+                "at": [t, 1],
+                "ts": t // 2,
+            }
+            for t in range(part, 24, 2)
+        ]
         for part in range(2)
     ],
-}  # fmt: skip
+}
 WAYS = (How(), How(1, 2), How(7, 5, renew=True), How(halves=True), How(numbered=True))
 READS = {
     "a comprehension": "acc += [stock.get(x.k) for x in e.items or [] if stock.get(x.k) < 3]",

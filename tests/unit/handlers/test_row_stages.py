@@ -98,6 +98,24 @@ def f(e):
 """
 MAY_BE_SKIPPED = ONE_TOLD_KEY.replace("n = t.get(key)", "n = t.get(key) if e.j else 2")
 
+ON_ANOTHER_BRANCH = """
+def told(e):
+    return [1, 2, 3].pop(e.k % 3)
+
+@app.on(a)
+def f(e):
+    key = told(e)
+    n = s.get(key)
+    if n > 2:
+        app.emit("o", n=t.get(told(e) + 1))
+        return
+    s.set(key, n + 1)
+
+@app.on(b)
+def g(e):
+    t.add(e.j, 1)
+"""
+
 
 @pytest.mark.parametrize(
     ("code", "runs"),
@@ -110,6 +128,9 @@ MAY_BE_SKIPPED = ONE_TOLD_KEY.replace("n = t.get(key)", "n = t.get(key) if e.j e
         ),
         pytest.param(DEPENDS, {"f": 2, "g": 1}, id="nor if what it reads depends on it"),
         pytest.param(ONE_TOLD_KEY, {"f": 2, "g": 1}, id="a key is told once"),
+        pytest.param(
+            ON_ANOTHER_BRANCH, {"f": 4, "g": 1}, id="a read where no more merges come goes last"
+        ),
         pytest.param(MAY_BE_SKIPPED, {"f": 5, "g": 1}, id="not if some events do not tell it"),
     ],
 )

@@ -72,9 +72,13 @@ node, batch = pickle.load(open(sys.argv[1], "rb"))
 print(make_kernel(node).step([batch], OPEN)[0].columns[-1].to_pylist())
 """
 HELLO = {
-    "outlined": 537, "own": 532, "theirs": 104, "sorted": ["o", "l", "l", "h", "e"],
-    "kinds": ["str"] * 5, "half": 1,
-}  # fmt: skip
+    "outlined": 537,
+    "own": 532,
+    "theirs": 104,
+    "sorted": ["o", "l", "l", "h", "e"],
+    "kinds": ["str"] * 5,
+    "half": 1,
+}
 EMPTY = {"outlined": 0, "own": 0, "theirs": 0, "sorted": [], "kinds": [], "half": 0}
 
 

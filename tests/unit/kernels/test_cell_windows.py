@@ -68,9 +68,12 @@ FOLDS: dict[MergeKind, Callable[[Any, list[Any]], Any]] = {
     "max": lambda default, values: extreme([default, *values], lambda a, b: a > b),
     "min": lambda default, values: extreme([default, *values], lambda a, b: a < b),
     "append": lambda default, values: [*default, *values],
-    "add_to_set": lambda default, values: [*default, *distinct([*default, *values])[len(default):]],
+    "add_to_set": lambda default, values: [
+        *default,
+        *distinct([*default, *values])[len(default) :],
+    ],
     "top_k": lambda default, values: ranked([*default, *values])[:3],
-}  # fmt: skip
+}
 CASES: list[tuple[MergeKind, pa.DataType, Any, Sequence[Any]]] = [
     ("add", BIGINT, 7, range(-5, 6)),
     ("add", DOUBLE, 0.5, DOUBLES),

@@ -150,9 +150,14 @@ def test_open_ends_and_computed_columns(failure: Failure) -> None:
 @pytest.mark.parametrize("kind", ["Folded", "Kept"])
 @pytest.mark.parametrize(
     ("window", "bounds"),
-    [("TUMBLING(10)", "[10, 20)"), ("HOPPING(10, 5)", "[5, 15)"), ("SESSION(5)", "[12, 17)"),
-     ("COUNT(1)", "[12, 13)"), ("SNAPSHOT", "[12, 13)")],
-)  # fmt: skip
+    [
+        ("TUMBLING(10)", "[10, 20)"),
+        ("HOPPING(10, 5)", "[5, 15)"),
+        ("SESSION(5)", "[12, 17)"),
+        ("COUNT(1)", "[12, 13)"),
+        ("SNAPSHOT", "[12, 13)"),
+    ],
+)
 def test_results_name_the_window_and_the_group(
     failure: Failure, kind: str, window: str, bounds: str, delay: int
 ) -> None:
@@ -232,9 +237,11 @@ def test_sums_that_overflow(failure: Failure, parallelism: int, delay: int) -> N
 
 @pytest.mark.parametrize(
     ("aggregate", "dtype", "shown"),
-    [("SUM", "DECIMAL(38, 0)", "199999999999999999999999999999999999998"),
-     ("AVG", "DECIMAL(38, 4)", "99999999999999999999999999999999999999.0000")],
-)  # fmt: skip
+    [
+        ("SUM", "DECIMAL(38, 0)", "199999999999999999999999999999999999998"),
+        ("AVG", "DECIMAL(38, 4)", "99999999999999999999999999999999999999.0000"),
+    ],
+)
 def test_decimals_that_overflow(failure: Failure, aggregate: str, dtype: str, shown: str) -> None:
     most = 10**38 - 1
     query = f"SELECT k, {aggregate}(d) AS s FROM A GROUP BY k WITH TUMBLING(10)"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from weir.events.batch import Batch
 from weir.events.types import BIGINT, DATE, TIMESTAMP
 from weir.kernels.expressions.evaluator import compile_expression
 from weir.plan.binding.binder import bind, schema_scope
-from weir.plan.expressions import Call, Column, Literal
+from weir.plan.expressions import Call, Cast, Column, Literal
 from weir.plan.schema import Schema
 
 DAY = 86_400 * 1_000_000
@@ -175,3 +176,11 @@ def test_months_are_not_added_to_the_least_time():
 def test_a_month_whose_start_is_before_all_dates():
     with pytest.raises(RunError, match="-2147483"):
         values(call("date_trunc", "month", x), pa.array([-(2**31)], pa.int32()).view(DATE))
+
+
+@pytest.mark.parametrize(("dtype", "number"), [(TIMESTAMP, pa.int64()), (DATE, pa.int32())])
+def test_in_takes_times_after_the_last_one_of_python(dtype, number):
+    far = [Cast(arg=Literal(text), type=dtype) for text in ("+11103-08-29", "2020-01-01")]
+    days = pa.array([3_335_999, 0, None], pa.int64())
+    times = pc.multiply(days, DAY) if dtype == TIMESTAMP else days.cast(number)
+    assert values(Call("in", (x, *far)), times.view(dtype)) == [True, False, None]

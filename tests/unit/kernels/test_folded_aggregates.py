@@ -39,9 +39,14 @@ Folded = weir.aggregate(
 """
 
 WINDOWS = [
-    "HOPPING(12, 3)", "HOPPING(3, 5)", "TUMBLING(5)", "SNAPSHOT", "SESSION(4)", "COUNT(3, 1)",
+    "HOPPING(12, 3)",
+    "HOPPING(3, 5)",
+    "TUMBLING(5)",
+    "SNAPSHOT",
+    "SESSION(4)",
+    "COUNT(3, 1)",
     "COUNT(2, 3)",
-]  # fmt: skip
+]
 
 
 @pytest.fixture

@@ -178,14 +178,22 @@ def test_times_out_of_range(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("body", "shown"),
-    [("v.cast(pa.int32())", "not INT"), ("v.cast(pa.float64())", "not DOUBLE"),
-     ("v.to_pylist()", "(list)"), ("v.to_numpy() / 2", "not DOUBLE"),
-     ("np.stack([v, v])", "(ndarray)"), ("np.array([[1]] * len(v), object)", "(ndarray)"),
-     ("np.array([1.5] * len(v), object)", "not 1.5 (float)"),
-     ("np.array([1j] * len(v))", "ndarray of complex128"), ("v.dictionary_encode()", "dictionary"),
-     ("v.slice(1)", "11 values for 12 rows"), ("v[0]", "(Int64Scalar)"), ("None", "(NoneType)"),
-     ("pa.array([None] * len(v))", "not NULL")],
-)  # fmt: skip
+    [
+        ("v.cast(pa.int32())", "not INT"),
+        ("v.cast(pa.float64())", "not DOUBLE"),
+        ("v.to_pylist()", "(list)"),
+        ("v.to_numpy() / 2", "not DOUBLE"),
+        ("np.stack([v, v])", "(ndarray)"),
+        ("np.array([[1]] * len(v), object)", "(ndarray)"),
+        ("np.array([1.5] * len(v), object)", "not 1.5 (float)"),
+        ("np.array([1j] * len(v))", "ndarray of complex128"),
+        ("v.dictionary_encode()", "dictionary"),
+        ("v.slice(1)", "11 values for 12 rows"),
+        ("v[0]", "(Int64Scalar)"),
+        ("None", "(NoneType)"),
+        ("pa.array([None] * len(v))", "not NULL"),
+    ],
+)
 def test_arrays_must_be_of_the_type(tmp_path: Path, body: str, shown: str) -> None:
     rules = HEAD.format(harm="pass") + (
         "@weir.udf(args=['BIGINT'], result='BIGINT', vectorised=True)\n"
@@ -348,9 +356,14 @@ def test_a_zero_that_is_shared_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "value"),
-    [("LIST(BIGINT)", "(1, 2)"), ("LIST(DOUBLE)", "[1]"), ("LIST(BIGINT)", "[np.int64(1)]"),
-     ("STRUCT(a BIGINT, b BIGINT)", "{'b': 1, 'a': 2}"), ("LIST(BIGINT)", "{1}")],
-)  # fmt: skip
+    [
+        ("LIST(BIGINT)", "(1, 2)"),
+        ("LIST(DOUBLE)", "[1]"),
+        ("LIST(BIGINT)", "[np.int64(1)]"),
+        ("STRUCT(a BIGINT, b BIGINT)", "{'b': 1, 'a': 2}"),
+        ("LIST(BIGINT)", "{1}"),
+    ],
+)
 def test_nested_state_must_be_as_a_restart_gives_it_back(
     tmp_path: Path, dtype: str, value: str
 ) -> None:

@@ -113,9 +113,14 @@ def _row_code(
 
 
 def scan(
-    cell: Cell, code: Code, effect: pa.DataType = BIGINT, dtype: pa.DataType = BIGINT,
-    checked: Callable[[], None] = lambda: None, *, keyed: bool = True,
-) -> RowScan:  # fmt: skip
+    cell: Cell,
+    code: Code,
+    effect: pa.DataType = BIGINT,
+    dtype: pa.DataType = BIGINT,
+    checked: Callable[[], None] = lambda: None,
+    *,
+    keyed: bool = True,
+) -> RowScan:
     """A scan of one state and one port that gives out a value for each row."""
     return RowScan(
         (_source(0, dtype),),

@@ -37,9 +37,17 @@ from weir.plan.saved_states import key_names
 from weir.plan.states import Cell, MergeFunction, MergeKind, StateMerge, StateRead
 
 COLUMNS = (
-    ("k", DOUBLE), ("j", STRING), ("c", BOOLEAN), ("i", BIGINT), ("n", INT), ("d", DOUBLE),
-    ("s", STRING), ("b", BOOLEAN), ("t", TIMESTAMP), ("day", DATE),
-)  # fmt: skip
+    ("k", DOUBLE),
+    ("j", STRING),
+    ("c", BOOLEAN),
+    ("i", BIGINT),
+    ("n", INT),
+    ("d", DOUBLE),
+    ("s", STRING),
+    ("b", BOOLEAN),
+    ("t", TIMESTAMP),
+    ("day", DATE),
+)
 EARLY = datetime(1950, 1, 1, tzinfo=ZoneInfo("UTC"))
 KEYS = (0.0, -0.0, math.nan, -math.nan, None, 1.5)
 
@@ -66,9 +74,12 @@ def below(rows: Sequence[ReferenceRow], time: int) -> int:
 
 
 def answers(
-    node: StateScan, ports: Sequence[Sequence[ReferenceRow]], nested: Sequence[bool],
-    cuts: Sequence[int], restart: bool,
-) -> list[list[Any]]:  # fmt: skip
+    node: StateScan,
+    ports: Sequence[Sequence[ReferenceRow]],
+    nested: Sequence[bool],
+    cuts: Sequence[int],
+    restart: bool,
+) -> list[list[Any]]:
     """The columns of answers, with the input cut at these times."""
     kernel, outs, done = make_kernel(node), [], [0] * len(ports)
     for cti in (*cuts, OPEN):
@@ -113,7 +124,7 @@ KINDS: list[tuple[pa.DataType, Any, list[tuple[str, str]]]] = [
     (pa.list_(BIGINT), (), [("append", "i"), ("top_k", "i")]),
     (pa.list_(DOUBLE), (), [("add_to_set", "d")]),
     (pa.list_(STRING), ("x",), [("append", "s"), ("add_to_set", "s")]),
-]  # fmt: skip
+]
 
 
 def random_values(rng: random.Random) -> dict[str, Any]:

@@ -40,21 +40,37 @@ HORIZONS = [
     ("SELECT m.k AS k FROM M AS m LEFT ANTI JOIN L AS l ON l.k = m.k", 37),
     ("SELECT m.k AS k FROM M AS m CLIP JOIN A AS a ON a.k = m.k", 7),
     # One on the other, in one stage.
-    ("SELECT k, MAX(n) AS n FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k WITH TUMBLING(10))"
-     " AS c GROUP BY k WITH TUMBLING(40)", 10 + 9 + 40),
-    ("SELECT k, COUNT(*) AS n FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k WITH TUMBLING(10))"
-     " AS c GROUP BY k WITH SNAPSHOT", 10 + 10 + 10),
-    ("SELECT k, MAX(n) AS n FROM (SELECT * FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k"
-     " WITH TUMBLING(10)) AS c WITH SHIFT(5)) AS d GROUP BY k WITH TUMBLING(40)", 10 + 9 + 40),
-    ("SELECT k, MAX(n) AS n FROM (SELECT * FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k"
-     " WITH TUMBLING(10)) AS c WITH POINT_AT_END) AS d GROUP BY k WITH TUMBLING(40)", 10 + 10 + 40),
-    ("SELECT k, MAX(n) AS n FROM (SELECT * FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k"
-     " WITH TUMBLING(10)) AS c WITH HOP_LIFETIME(1, 3)) AS d GROUP BY k WITH TUMBLING(40)",
-     10 + 3 + 40),
-    ("SELECT k, MAX(n) AS n FROM (SELECT * FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k"
-     " WITH TUMBLING(10)) AS c WITH QUANTIZE(1, 3)) AS d GROUP BY k WITH TUMBLING(40)",
-     10 + 3 + 13 + 40),
-]  # fmt: skip
+    (
+        "SELECT k, MAX(n) AS n FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k WITH TUMBLING(10))"
+        " AS c GROUP BY k WITH TUMBLING(40)",
+        10 + 9 + 40,
+    ),
+    (
+        "SELECT k, COUNT(*) AS n FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k WITH TUMBLING(10))"
+        " AS c GROUP BY k WITH SNAPSHOT",
+        10 + 10 + 10,
+    ),
+    (
+        "SELECT k, MAX(n) AS n FROM (SELECT * FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k"
+        " WITH TUMBLING(10)) AS c WITH SHIFT(5)) AS d GROUP BY k WITH TUMBLING(40)",
+        10 + 9 + 40,
+    ),
+    (
+        "SELECT k, MAX(n) AS n FROM (SELECT * FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k"
+        " WITH TUMBLING(10)) AS c WITH POINT_AT_END) AS d GROUP BY k WITH TUMBLING(40)",
+        10 + 10 + 40,
+    ),
+    (
+        "SELECT k, MAX(n) AS n FROM (SELECT * FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k"
+        " WITH TUMBLING(10)) AS c WITH HOP_LIFETIME(1, 3)) AS d GROUP BY k WITH TUMBLING(40)",
+        10 + 3 + 40,
+    ),
+    (
+        "SELECT k, MAX(n) AS n FROM (SELECT * FROM (SELECT k, COUNT(*) AS n FROM P GROUP BY k"
+        " WITH TUMBLING(10)) AS c WITH QUANTIZE(1, 3)) AS d GROUP BY k WITH TUMBLING(40)",
+        10 + 3 + 13 + 40,
+    ),
+]
 
 
 @pytest.mark.parametrize(("query", "ticks"), HORIZONS)
@@ -74,9 +90,12 @@ REFUSED = [
     ("SELECT a.k AS k FROM A AS a INNER JOIN L AS l ON l.k = a.k", "INNER JOIN over events"),
     ("SELECT l.k AS k FROM L AS l LEFT ANTI JOIN A AS a ON l.k = a.k", "ANTI JOIN over events"),
     ("SELECT a.k AS k FROM A AS a CLIP JOIN P AS p ON p.k = a.k", "CLIP JOIN over events"),
-    ("SELECT k, COUNT(*) AS n FROM (SELECT * FROM (SELECT a.k AS k FROM A AS a CLIP JOIN P AS p"
-     " ON p.k = a.k) AS c WITH POINT_AT_END) AS d GROUP BY k WITH TUMBLING(3)", "CLIP JOIN over"),
-]  # fmt: skip
+    (
+        "SELECT k, COUNT(*) AS n FROM (SELECT * FROM (SELECT a.k AS k FROM A AS a CLIP JOIN P AS p"
+        " ON p.k = a.k) AS c WITH POINT_AT_END) AS d GROUP BY k WITH TUMBLING(3)",
+        "CLIP JOIN over",
+    ),
+]
 
 
 @pytest.mark.parametrize(("query", "why"), REFUSED)

@@ -102,17 +102,19 @@ RUNNERS: dict[str, Callable[..., object]] = {
     "run_live": partial(weir.run_live, "no program", "store"),
     "collect": partial(weir.collect, weir.stream("A", {"vs": "BIGINT"}, "a.csv", vs="vs")),
 }
-WRONG_NUMBERS = [
-    ("cut", wrong, "cut must be None or a number from 1 to 2**62") for wrong in (0, -1, 2**62 + 1)
-] + [
-    (name, wrong, f"{name} must be a number from 1 to 1000")
-    for name in ("parallelism", "hosts")
-    for wrong in (0, -1, 1001)
-] + [
-    (name, wrong, f"{name} must be ")
-    for name in ("cut", "parallelism", "hosts")
-    for wrong in (True, "3", 2.0)
-]  # fmt: skip
+WRONG_NUMBERS = (
+    [("cut", wrong, "cut must be None or a number from 1 to 2**62") for wrong in (0, -1, 2**62 + 1)]
+    + [
+        (name, wrong, f"{name} must be a number from 1 to 1000")
+        for name in ("parallelism", "hosts")
+        for wrong in (0, -1, 1001)
+    ]
+    + [
+        (name, wrong, f"{name} must be ")
+        for name in ("cut", "parallelism", "hosts")
+        for wrong in (True, "3", 2.0)
+    ]
+)
 
 
 @pytest.mark.parametrize(

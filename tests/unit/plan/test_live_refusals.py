@@ -1,4 +1,4 @@
-"""What could hold rows back for ever is refused where rows come for ever."""
+"""What could hold rows back forever is refused where rows come forever."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ REFUSED = [
 def test_it_says_what_holds_rows_and_what_to_write_instead(
     text: str, why: str, instead: str
 ) -> None:
-    with pytest.raises(PlanError, match="Out could hold rows back for ever, since A has") as caught:
+    with pytest.raises(PlanError, match="Out could hold rows back forever, since A has") as caught:
         check(text, "A")
     assert why in str(caught.value)
     assert instead in caught.value.hint and "SET allow_unbounded = TRUE" in caught.value.hint
@@ -76,5 +76,5 @@ def test_what_comes_out_in_the_end_is_allowed(text: str) -> None:
 
 def test_it_names_the_stream_in_which_rows_are_held() -> None:
     text = "D = SELECT DISTINCT k FROM A; Out = SELECT k FROM D WHERE k <> 'x';"
-    with pytest.raises(PlanError, match="D could hold rows back for ever"):
+    with pytest.raises(PlanError, match="D could hold rows back forever"):
         check(text, "A")

@@ -54,10 +54,24 @@ from weir.script.program import parse_program
 GOLDEN = Path(__file__).parents[2] / "golden" / "programs"
 
 FACTS = {
-    "inputs", "over", "schema_over", "passed_columns", "stateless", "meeting", "sees_order",
-    "origin_depth", "longest_lifetime", "longest_hold", "horizon_step", "by_position",
-    "columns_read", "slimmed", "pushed", "kept", "detail",
-}  # fmt: skip
+    "inputs",
+    "over",
+    "schema_over",
+    "passed_columns",
+    "stateless",
+    "meeting",
+    "sees_order",
+    "origin_depth",
+    "longest_lifetime",
+    "longest_hold",
+    "horizon_step",
+    "by_position",
+    "columns_read",
+    "slimmed",
+    "pushed",
+    "kept",
+    "detail",
+}
 
 KINDS = {kind.__name__: kind for kind in get_args(Node)}
 

@@ -93,9 +93,13 @@ def test_aggregates_that_declare_their_state() -> None:
 
 @pytest.mark.parametrize(
     ("state", "told"),
-    [({}, "the state of Total has no names"), ({"vs": "BIGINT"}, "cannot be called `vs`"),
-     ("NUMBER", "NUMBER"), (pa.int8(), "unsupported type int8; write 'BIGINT' or 'INT'")],
-)  # fmt: skip
+    [
+        ({}, "the state of Total has no names"),
+        ({"vs": "BIGINT"}, "cannot be called `vs`"),
+        ("NUMBER", "NUMBER"),
+        (pa.int8(), "unsupported type int8; write 'BIGINT' or 'INT'"),
+    ],
+)
 def test_states_that_are_refused(state: object, told: str) -> None:
     with pytest.raises(PlanError, match=told):
         aggregate(state=state)(Total.implementation)  # type: ignore[call-overload]

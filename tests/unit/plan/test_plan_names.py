@@ -74,5 +74,5 @@ def test_condition_must_be_boolean() -> None:
 
 
 def test_no_window_yet() -> None:
-    with pytest.raises(PlanError, match="no window yet in WHERE"):
+    with pytest.raises(PlanError, match="cannot stand in WHERE: there are no windows"):
         bind(Column("window_start"), SCOPE.at("WHERE"))

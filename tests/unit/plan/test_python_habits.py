@@ -339,39 +339,62 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
         (lambda s: s.shift(2.5), "invalid duration 2.5"),
         (lambda s: s.select(col("Amount").cast(dict)), "unsupported type dict"),
         (lambda s: weir.stream("A", ["vs"], "a.jsonl", vs="vs"), "a stream has a name, columns"),
-        (lambda s: weir.stream("A", {"vs": int, "d": Decimal}, "a.jsonl", vs="vs"),
-         "column `d`: unsupported type Decimal; write its digits"),
-        (lambda s: weir.stream("A", {"vs": pa.timestamp("ns")}, "a.jsonl", vs="vs"),
-         "column `vs`: unsupported type timestamp[ns]; write 'TIMESTAMP'"),
-        (lambda s: weir.stream("A", {"vs": int}, 3, vs="vs"),
-         "expected rows, not a value of type int; rows are a list"),
+        (
+            lambda s: weir.stream("A", {"vs": int, "d": Decimal}, "a.jsonl", vs="vs"),
+            "column `d`: unsupported type Decimal; write its digits",
+        ),
+        (
+            lambda s: weir.stream("A", {"vs": pa.timestamp("ns")}, "a.jsonl", vs="vs"),
+            "column `vs`: unsupported type timestamp[ns]; write 'TIMESTAMP'",
+        ),
+        (
+            lambda s: weir.stream("A", {"vs": int}, 3, vs="vs"),
+            "expected rows, not a value of type int; rows are a list",
+        ),
         (lambda s: weir.stream("A", {"vs": int, "w": int}, ROWS, vs="vs"), "unknown column `w`"),
         (lambda s: weir.from_rows(ROWS, vs="at"), "unknown column `at`"),
         (lambda s: weir.from_rows([{"vs": 1, "k": None}], vs="vs"), "cannot tell the type of"),
-        (lambda s: weir.from_rows([{"vs": 1, "k": 1}, {"vs": 2, "k": "x"}], vs="vs"),
-         "the rows, column k: Could not convert 'x'"),
+        (
+            lambda s: weir.from_rows([{"vs": 1, "k": 1}, {"vs": 2, "k": "x"}], vs="vs"),
+            "the rows, column k: Could not convert 'x'",
+        ),
         (lambda s: weir.from_rows("rows.csv", vs="vs"), "expected rows, not 'rows.csv'"),
         (lambda s: weir.from_rows({"vs": [2**63]}, vs="vs"), "row 0: 9223372036854775808 fits no"),
         (lambda s: weir.from_rows({"vs": [1, 2], "k": [1]}, vs="vs"), "the rows do not fit into"),
-        (lambda s: weir.from_rows({"d": [date(2026, 1, 1), datetime(2026, 1, 1, 5)]}, vs="d"),
-         "column d: days and times are in one column: make all of them datetimes"),
+        (
+            lambda s: weir.from_rows({"d": [date(2026, 1, 1), datetime(2026, 1, 1, 5)]}, vs="d"),
+            "column d: days and times are in one column: make all of them datetimes",
+        ),
         (lambda s: weir.from_rows([{"vs": 1, "l": {"a", "b"}}], vs="vs"), "write sorted(…)"),
         (lambda s: weir.from_rows({"vs": [1], "l": [[{"a"}]]}, vs="vs"), "write sorted(…)"),
-        (lambda s: weir.from_rows([{"vs": 1, "l": {"a"}}], vs="vs", columns={"l": list[str]}),
-         "column l: row 0: {'a'} is not a valid LIST(STRING): a set has no order: write sorted(…)"),
-        (lambda s: weir.from_rows([{"vs": 1, "b": b"x"}, {"vs": 2, "b": "x"}], vs="vs"),
-         "column b: text is not bytes: call .encode() on it"),
+        (
+            lambda s: weir.from_rows([{"vs": 1, "l": {"a"}}], vs="vs", columns={"l": list[str]}),
+            "column l: row 0: {'a'} is not a valid LIST(STRING): a set has no order: "
+            "write sorted(…)",
+        ),
+        (
+            lambda s: weir.from_rows([{"vs": 1, "b": b"x"}, {"vs": 2, "b": "x"}], vs="vs"),
+            "column b: text is not bytes: call .encode() on it",
+        ),
         (lambda s: weir.from_rows([{"vs": 1, "d": Decimal("NaN")}], vs="vs"), "has no NaN"),
         (lambda s: weir.from_rows([{"vs": 1, 5: 2}], vs="vs"), "the name of a column must be a te"),
         (lambda s: weir.from_rows([{"vs": 1, "a.b": 2}], vs="vs"), "cannot be called `a.b`; ren"),
-        (lambda s: weir.from_rows([{"vs": 1, "d": datetime(2026, 1, 1, 5)}], vs="vs",
-                                  columns={"vs": int, "d": date}), "a DATE has no time of day"),
-        (lambda s: weir.from_rows(pl.DataFrame({"vs": [1], "a": [object()]}), vs="vs"),
-         "column `a` holds Python objects; convert them to texts"),
+        (
+            lambda s: weir.from_rows(
+                [{"vs": 1, "d": datetime(2026, 1, 1, 5)}], vs="vs", columns={"vs": int, "d": date}
+            ),
+            "a DATE has no time of day",
+        ),
+        (
+            lambda s: weir.from_rows(pl.DataFrame({"vs": [1], "a": [object()]}), vs="vs"),
+            "column `a` holds Python objects; convert them to texts",
+        ),
         (lambda s: weir.from_rows(pd.Series([1], name="vs"), vs="vs"), "call .to_frame() on it"),
         (lambda s: weir.from_rows(pl.Series("vs", [1]), vs="vs"), "call .to_frame() on it"),
-        (lambda s: weir.from_rows(pa.table([[1], [2]], names=["vs", "vs"]), vs="vs"),
-         "two columns of the rows are called `vs`; rename one"),
+        (
+            lambda s: weir.from_rows(pa.table([[1], [2]], names=["vs", "vs"]), vs="vs"),
+            "two columns of the rows are called `vs`; rename one",
+        ),
         (lambda s: s.collect(inputs={"Sales": 7}), "expected rows, not a value of type int"),
         (lambda s: s.join(s.as_("B"), "Sales.Shop = B.Shop", kind="outer"), 'write kind="full"'),
         (lambda s: s.join(s.as_("B"), "Sales.Shop = B.Shop", kind="LEFT_SEMI"), 'kind="semi"'),
@@ -380,8 +403,10 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
         (lambda s: s.group_by("Shop").join(s.as_("B"), left_on="Shop"), 'write on="A.k = B.k"'),
         (lambda s: s.join(s.as_("B"), on="Shop"), 'write on="Sales.Shop = B.Shop"'),
         (lambda s: s.join(s.as_("B"), on=["Shop", "Amount"]), " AND Sales.Amount = B.Amount"),
-        (lambda s: s.join(pd.DataFrame(ROWS), "Sales.Shop = B.Shop"),
-         "a value of type DataFrame is not a stream; weir.from_rows("),
+        (
+            lambda s: s.join(pd.DataFrame(ROWS), "Sales.Shop = B.Shop"),
+            "a value of type DataFrame is not a stream; weir.from_rows(",
+        ),
         (lambda s: s.filter("Amount > 3"), 'a stream has no `filter`; write .where(col("v") > 3)'),
         (lambda s: s.withColumn("w", 1), 'write .select("*", w=col("v") + 1)'),
         (lambda s: s.with_columns(w=1), 'write .select("*", w=col("v") + 1)'),
@@ -419,14 +444,20 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
         (lambda s: weir.from_rows(ROWS, time="vs"), "`from_rows` has no option `time`; write vs="),
         (lambda s: weir.from_rows(ROWS, vs="ts"), "unknown column `ts`; there are vs, Shop"),
         (lambda s: weir.from_rows([{"at": "noon"}], vs="at"), "declare it in `columns`: as 'TIME"),
-        (lambda s: weir.from_rows(pd.DataFrame(ROWS).set_index("vs"), vs="vs"),
-         "`vs` is the index of the DataFrame, not a column; df.reset_index()"),
+        (
+            lambda s: weir.from_rows(pd.DataFrame(ROWS).set_index("vs"), vs="vs"),
+            "`vs` is the index of the DataFrame, not a column; df.reset_index()",
+        ),
         (lambda s: weir.from_rows([], vs="vs"), "there are no rows to take the columns from; nam"),
         (lambda s: weir.from_rows([{"x": 1}], vs="vs", columns={"vs": int}), "unknown column `vs`"),
-        (lambda s: weir.from_rows([{"vs": 1}, {"vs": 2.5}], vs="vs", columns={"vs": int}),
-         "column vs: row 1: 2.5 is not a valid BIGINT"),
-        (lambda s: weir.from_rows([{"vs": "noon"}], vs="vs", columns={"vs": datetime}),
-         "column vs: row 0: 'noon' is not a valid TIMESTAMP: a time is a datetime, or a"),
+        (
+            lambda s: weir.from_rows([{"vs": 1}, {"vs": 2.5}], vs="vs", columns={"vs": int}),
+            "column vs: row 1: 2.5 is not a valid BIGINT",
+        ),
+        (
+            lambda s: weir.from_rows([{"vs": "noon"}], vs="vs", columns={"vs": datetime}),
+            "column vs: row 0: 'noon' is not a valid TIMESTAMP: a time is a datetime, or a",
+        ),
         (lambda s: weir.from_rows(pl.LazyFrame(ROWS), vs="vs"), "LazyFrame; call .collect() on it"),
         (lambda s: weir.from_rows((r for r in ROWS), vs="vs"), "generator; write list(…) around"),
         (lambda s: s.top("2", by="Amount"), "the number of rows must be a whole number, not '2'"),
@@ -449,10 +480,12 @@ def test_a_notebook_shows_graph_columns_and_rows() -> None:
         (lambda s: s.explain("svg"), "unknown format 'svg'; expected one of text, dot, json"),
         (lambda s: weir.spark_transform("X = SELECT 1", vs="at"), "a query is a function of a str"),
         (lambda s: s.agg(), "agg has nothing to compute; as in .agg(n=weir.count())"),
-        (lambda s: s.collect(inputs={"Sales": [{**ROWS[0], "Amount": "x"}]}),
-         "Sales, column Amount: row 0: 'x' is not a valid DOUBLE"),
+        (
+            lambda s: s.collect(inputs={"Sales": [{**ROWS[0], "Amount": "x"}]}),
+            "Sales, column Amount: row 0: 'x' is not a valid DOUBLE",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_told_at_the_call(wrong: Callable[[Stream], object], said: str) -> None:
     with pytest.raises(weir.WeirError) as caught:
         wrong(sales())

@@ -110,9 +110,20 @@ class Private:
 
 @pytest.mark.parametrize(
     "cls",
-    [Plain, Augmented, Unpacked, Deleted, InOnTime, InAMethod, BySuper, InALambda, ByAProperty,
-     Slotted, Private],
-)  # fmt: skip
+    [
+        Plain,
+        Augmented,
+        Unpacked,
+        Deleted,
+        InOnTime,
+        InAMethod,
+        BySuper,
+        InALambda,
+        ByAProperty,
+        Slotted,
+        Private,
+    ],
+)
 def test_an_attribute_that_is_set_and_not_declared_is_refused_at_planning(cls: type) -> None:
     made = operator(columns=COLUMNS)(cls)
     with pytest.raises(PlanError) as refused:
@@ -237,9 +248,17 @@ class InAnObject:
 
 @pytest.mark.parametrize(
     ("cls", "does"),
-    [(BySetattr, "sets"), (ByDict, "sets"), (ByAlias, "sets"), (Appended, "changes"),
-     (Nested, "changes"), (Replaced, "changes"), (OfTheClass, "changes"), (InAnObject, "changes")],
-)  # fmt: skip
+    [
+        (BySetattr, "sets"),
+        (ByDict, "sets"),
+        (ByAlias, "sets"),
+        (Appended, "changes"),
+        (Nested, "changes"),
+        (Replaced, "changes"),
+        (OfTheClass, "changes"),
+        (InAnObject, "changes"),
+    ],
+)
 def test_what_the_source_does_not_show_is_refused_at_the_first_event(cls: type, does: str) -> None:
     made = operator(columns=COLUMNS, state={})(cls)
     changed = A.process(made())

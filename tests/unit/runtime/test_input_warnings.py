@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import weir
+from weir.errors import InputError
 
 ROWS = [{"At": 1_700_000_000 + i, "shop": "x", "v": i} for i in range(3)]
 
@@ -181,3 +182,13 @@ def test_nanoseconds_are_cut_with_a_count(tmp_path: Path, ending: str) -> None:
         "2024-01-01T00:00:01.000000Z",
     ]
     assert [row["t"] for row in rows] == cut
+
+
+@pytest.mark.parametrize("stored", [pa.date32(), pa.int32(), pa.string()])
+def test_a_column_that_is_not_a_time_is_the_readers_error(
+    tmp_path: Path, stored: pa.DataType
+) -> None:
+    column = pa.array([1, 2], pa.int32()).cast(stored)
+    pq.write_table(pa.table({"vs": [1, 2], "t": column}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="column t: wanted TIMESTAMP, the file has"):
+        run(tmp_path, "vs BIGINT, t TIMESTAMP", "vs = vs", "a.parquet")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weir.job.ledger import Ledger, collect, learn_checkpoints, restarts
+from weir.job.ledger import Ledger, learn_checkpoints, restarts
 from weir.job.messages import Checkpoint
 from weir.plan.stages import StagedPlan
 from weir.plan.strategy import NamedStrategy
@@ -13,6 +13,7 @@ from weir.runtime.program_plan import plan_program
 from weir.runtime.topology import Topology
 from weir.runtime.vertices import vertex_strategies
 from weir.script.program import parse_program
+from whole_ledger import collect
 
 TEXT = """
 STREAM A (At TIMESTAMP, k STRING) FROM 'a.jsonl' WITH (vs = At);

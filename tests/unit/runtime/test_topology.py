@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from weir.errors import PlanError
-from weir.job.ledger import Ledger, collect, restarts
+from weir.job.ledger import Ledger, restarts
 from weir.plan.explain.explanation import explain
 from weir.reliable.object_names import (
     checkpoint_key,
@@ -26,6 +26,7 @@ from weir.reliable.strategies import CheckpointStrategy
 from weir.runtime.program_plan import plan_program
 from weir.runtime.topology import OutletSpec, StreamSpec, Topology, VertexSpec, wire
 from weir.script.program import parse_program
+from whole_ledger import collect
 
 TEXT = """
 STREAM A (vs BIGINT, k BIGINT, v BIGINT) FROM 'a.jsonl' WITH (late = 'drop', bad = 'skip');

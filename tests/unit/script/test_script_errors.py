@@ -42,7 +42,7 @@ QUERIES = [
     ("SELECT v FROM A JOIN B ^USING (k)", "found `USING`", ""),
     (
         "SELECT v FROM A INNER JOIN B ON A.k = B.k AND ^vs > 1",
-        "no `vs` of the result yet in ON",
+        "`vs` of the result cannot stand in ON",
         "write `A.vs` or `B.vs`",
     ),
     ("SELECT v FROM A CROSS JOIN B ^ON A.k = B.k", "CROSS JOIN takes no ON", "INNER JOIN"),
@@ -292,3 +292,10 @@ def test_nested_sub_selects() -> None:
     error_of(A + "X = " + "SELECT * FROM (" * 10_000)
     deep = "SELECT * FROM (" * 10 + "SELECT * FROM A" + ")" * 10
     assert parse_program(f"{A}X = {deep};").streams
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x0c", "\x0b", "\x85"])
+def test_only_a_line_feed_ends_a_line(end: str) -> None:
+    error = error_of(f"-- a{end}b\nSTREAM A (v BIGINT)\n  FROM 'a' WITH (vs = nothing);\r\n")
+    assert (error.line, error.source_line) == (3, "  FROM 'a' WITH (vs = nothing);")
+    assert error.source_line[error.column - 1 :].startswith("nothing")

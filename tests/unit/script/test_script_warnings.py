@@ -77,7 +77,7 @@ DOUBTS = [
     (
         f"Out = SELECT W.k FROM {HOURS} ^JOIN C ON W.k = C.k;",
         "events of C are points: a window over T meets only those whose time lies inside it",
-        "(SELECT * FROM C WITH LIFETIME(vs, NULL)) AS C for ever after; or ASOF JOIN",
+        "(SELECT * FROM C WITH LIFETIME(vs, NULL)) AS C from then on; or ASOF JOIN",
     ),
     (f"Out = SELECT C.k FROM C ^LEFT JOIN {HOURS} ON W.k = C.k;", "a window over T", "WITH POINT"),
     (f"Out = SELECT W.k FROM {HOURS} ^CROSS JOIN C;", "events of C are points", "WITH POINT"),
@@ -228,15 +228,30 @@ def declared(**options: Any) -> Stream:
         (lambda t: t.group_by("k").agg(n=count()), "are points", ".window(tumbling('1h'))"),
         (lambda t: t.group_by("k").agg(n=count()).top(1, by="n"), "points", ".window(snapshot())"),
         (lambda t: t.window(hopping("1m", "5m")).agg(n=count()), "1m every 5m", "('5m', '1m')"),
-        (lambda t: t.join(t.where("k > 'a'").as_("U"), "T.k > U.k").select("T.k"),
-         "every pair of live rows", "AND …"),
-        (lambda t: t.join(stream("U", COLUMNS, "u", vs="At"), "T.k = U.k").select("T.k"),
-         "T and U are points", "kind='asof'"),
-        (lambda t: t.group_by("k").window(tumbling("1h")).agg(n=count()).as_("W")
-         .join(stream("U", COLUMNS, "u", vs="At"), "W.k = U.k").select("W.k"),
-         "a window over T meets only", ".lifetime('vs', lit(None))"),
+        (
+            lambda t: t.join(t.where("k > 'a'").as_("U"), "T.k > U.k").select("T.k"),
+            "every pair of live rows",
+            "AND …",
+        ),
+        (
+            lambda t: t.join(stream("U", COLUMNS, "u", vs="At"), "T.k = U.k").select("T.k"),
+            "T and U are points",
+            "kind='asof'",
+        ),
+        (
+            lambda t: (
+                t.group_by("k")
+                .window(tumbling("1h"))
+                .agg(n=count())
+                .as_("W")
+                .join(stream("U", COLUMNS, "u", vs="At"), "W.k = U.k")
+                .select("W.k")
+            ),
+            "a window over T meets only",
+            ".lifetime('vs', lit(None))",
+        ),
     ],
-)  # fmt: skip
+)
 def test_python_is_warned_too(
     doubtful: Callable[[Stream], object], message: str, instead: str
 ) -> None:

@@ -11,13 +11,13 @@ import pytest
 from weir.events.batch import Batch
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
-from weir.spark.offline.block_files import read_block
 from weir.spark.offline.blocks import (
     COLLECTED,
     BlockRow,
     Blocks,
     decode,
     encode,
+    read_block,
     row_record,
     rows_of,
 )

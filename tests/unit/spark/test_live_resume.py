@@ -10,7 +10,7 @@ import pytest
 from weir.errors import InputError, PlanError, RunError, SnapshotCorrupt
 from weir.files.object_store import ObjectStore
 from weir.job.job_identity import FORMAT, JobRecord, encode_job, read_job
-from weir.job.messages import VertexReport
+from weir.job.messages import Figures, VertexReport
 from weir.job.placement import Placement
 from weir.job.status import STATUS
 from weir.plan import plan_fingerprint
@@ -207,8 +207,9 @@ def test_limits_of_hosts_come_from_the_program(folder: Path) -> None:
 
 def test_rows_are_counted_though_offsets_have_gaps(folder: Path) -> None:
     live = prepared(folder)
-    said = VertexReport("0.0", 1, "done", inputs=(900,), events=7, late=2, bad=1)
-    placements = [Placement("0.0", 0, report=said), Placement("1.0", 0)]
+    said = VertexReport("0.0", 1, "done")
+    figures = Figures(inputs=(900,), events=7, late=2, bad=1)
+    placements = [Placement("0.0", 0, report=said, figures=figures), Placement("1.0", 0)]
     found = list(source_totals(live.plan, live.topology, placements))
     assert found == [SourceTotal("0.0", "A", 7, 2, 1)]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from machine.jobs import checkpoint, order, report, rows, segment, topology
+from machine.jobs import checkpoint, order, report, rows, says, segment, topology
 from weir.errors import RunError
 from weir.job.messages import DRIVER, Orders, Preparing, Report, VertexReport
 from weir.reliable.codec import record_of
@@ -31,7 +31,7 @@ pack = msgspec.msgpack.encode
 
 def vertex(name: str = "1.0", **changed: object) -> VertexReport:
     given: dict[str, object] = {"inputs": (1,), "outputs": (1,)} | changed
-    return VertexReport(name, 1, "running", **given)  # type: ignore[arg-type]
+    return says(name, 1, **given)  # type: ignore[arg-type]
 
 
 def test_what_is_right_comes_through() -> None:
@@ -73,6 +73,8 @@ def test_a_vertex_that_is_loading_has_no_positions() -> None:
         (b"\x81\xa1\xff\x01", "a report that cannot be used"),
         (pack({"session": "a"}), "missing required field"),
         (report("a", -1), "the number -1"),
+        (msgspec.structs.replace(report("a", 1), since=3), "the number -2"),
+        (msgspec.structs.replace(report("a", 1), taken=-1), "the number -1"),
         (msgspec.structs.replace(report("a", 1), slot=1), "slot 1 of 1 hosts"),
         (msgspec.structs.replace(report("a", 1), slot=-1), "slot -1"),
         (report("a", 1, vertex("9.9")), "a vertex '9.9', which the job does not have"),
@@ -88,10 +90,15 @@ def test_a_vertex_that_is_loading_has_no_positions() -> None:
         ),
         (
             report(
-                "a", 1,
-                vertex(segments={
-                    "1.0/0": (msgspec.structs.replace(segment("x", 0, 1), ref=ObjectRef("job")),)
-                }),
+                "a",
+                1,
+                vertex(
+                    segments={
+                        "1.0/0": (
+                            msgspec.structs.replace(segment("x", 0, 1), ref=ObjectRef("job")),
+                        )
+                    }
+                ),
             ),
             "a segment 'job'",
         ),
@@ -102,7 +109,7 @@ def test_a_vertex_that_is_loading_has_no_positions() -> None:
             "of other inputs and outputs",
         ),
     ],
-)  # fmt: skip
+)
 def test_reports_that_cannot_be_used(said: bytes | Report, told: str) -> None:
     body = said if isinstance(said, bytes) else pack(said)
     with pytest.raises(RunError, match=told):
@@ -115,6 +122,14 @@ def test_reports_that_cannot_be_used(said: bytes | Report, told: str) -> None:
         b"",
         b"\x91",
         pack(Orders(1, 1, "a", (order("9.9"),))),
+        pack(Orders(1, 1, "a", dropped=("9.9",))),
+        pack(Orders(1, 1, "a", served={"9.9": ()})),
+        pack(Orders(1, 1, "a", collect={"9.9/0": 4})),
+        pack(Orders(1, 1, "a", collect={"1.0/0": -4})),
+        pack(Orders(1, 1, "a", floors={"1.0/0": -4})),
+        pack(Orders(1, 1, "a", segments={"9.9/0": ()})),
+        pack(Orders(1, 1, "a", since=2, upto=1)),
+        pack(Orders(1, 1, "a", taken=-1)),
         pack(Orders(1, 1, "a", (order("1.0", collect={"1.0/0": -4}),))),
         pack(Orders(1, 1, "a", (order("sink.0", restart=checkpoint("sink.0", 1, 1, 1)),))),
     ],
@@ -126,9 +141,15 @@ def test_orders_that_cannot_be_used(body: bytes) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [None, b"", b"\x93", pack({"stream": "s", "seq": -1}), pack({"stream": 1, "seq": 1}),
-     pack({"stream": "s", "seq": 2**63})],
-)  # fmt: skip
+    [
+        None,
+        b"",
+        b"\x93",
+        pack({"stream": "s", "seq": -1}),
+        pack({"stream": 1, "seq": 1}),
+        pack({"stream": "s", "seq": 2**63}),
+    ],
+)
 def test_wishes_that_cannot_be_used(command: bytes | None) -> None:
     with pytest.raises(RunError, match="a request for a stream that cannot be used"):
         read_wanted(command)
@@ -156,13 +177,18 @@ def torn_text() -> pa.Array:
         (columns(t0=pa.array([1.0, 2.0])), BIGINTS, "columns double"),
         (columns(c0=torn_text()), (pa.string(),), "offset"),
         (
-            columns(c0=pa.Array.from_buffers(
-                pa.string(), 2, [None, pa.py_buffer(np.array([0, 1, 2], np.int32)),
-                                 pa.py_buffer(b"\xff\xfe")])),
-            (pa.string(),), "UTF8",
+            columns(
+                c0=pa.Array.from_buffers(
+                    pa.string(),
+                    2,
+                    [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xff\xfe")],
+                )
+            ),
+            (pa.string(),),
+            "UTF8",
         ),
     ],
-)  # fmt: skip
+)
 def test_rows_that_cannot_be_used(
     record: pa.RecordBatch, types: tuple[pa.DataType, ...], told: str
 ) -> None:
@@ -172,9 +198,17 @@ def test_rows_that_cannot_be_used(
 
 @pytest.mark.parametrize(
     "number",
-    [None, b"", b"\xc1", pack((-1, 0)), pack((0, 2**63)), pack((0,)), pack(("a", 0)),
-     pack((2**63 - 1, 0))],
-)  # fmt: skip
+    [
+        None,
+        b"",
+        b"\xc1",
+        pack((-1, 0)),
+        pack((0, 2**63)),
+        pack((0,)),
+        pack(("a", 0)),
+        pack((2**63 - 1, 0)),
+    ],
+)
 def test_numbers_of_entries_that_cannot_be_used(number: bytes | None) -> None:
     buffer = None if number is None else pa.py_buffer(number)
     with pytest.raises(RunError, match="an entry's number that cannot be used"):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from log_talk import talked
+from machine.jobs import says
 from small_shadow import COUNT, HEAD, clicks
 from weir.errors import ReplayDiffers, RunError
 from weir.files.object_store import ObjectStore
@@ -19,6 +20,8 @@ from weir.handlers.api.app_file import load_app
 from weir.ingress.connectors.registry import open_any
 from weir.ingress.ingress_log import IngressLog, begin_log
 from weir.ingress.source_signals import IngressRecord
+from weir.job.messages import Status
+from weir.job.placement import Placement
 from weir.kernels.expressions.evaluator import PYTHON_BUILDERS
 from weir.replay.app_programs import app_program
 from weir.runtime.program_plan import plan_program
@@ -34,11 +37,11 @@ class FakeManager:
 
     def __init__(self) -> None:
         self.topology = SimpleNamespace(sources=[SimpleNamespace(id="0.0")])
-        self.placements: list[Any] = [SimpleNamespace(vertex="0.0", report=None)]
+        self.placements = [Placement("0.0", 0)]
         self.released: list[str] = []
 
-    def reports(self, events: int, status: str = "running") -> None:
-        self.placements[0].report = SimpleNamespace(events=events, status=status)
+    def reports(self, events: int, status: Status = "running") -> None:
+        self.placements[0].learn(says("0.0", 1, status, events=events))
 
     def release(self, why: str, now: float) -> None:
         self.released.append(why)

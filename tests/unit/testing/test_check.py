@@ -74,7 +74,7 @@ def test_a_vectorised_function_that_sees_its_batch(tmp_path: Path) -> None:
     code += "@weir.udf(args=['BIGINT'], result='BIGINT', vectorised=True)\n"
     code += "def beside(v):\n    return pa.array([len(v)] * len(v), pa.int64())\n"
     error = found(tmp_path, code, "SELECT beside(v) AS n FROM A")
-    assert error.way == "cut into pieces of 1 row" and rows_of(error) == 2
+    assert error.way == "in batches of 1 row" and rows_of(error) == 2
     assert "  - {'vs': " in str(error) and "  + {'vs': " in str(error)
 
 
@@ -109,7 +109,7 @@ def test_what_is_kept_in_globals_is_found_where_nothing_was_called_before(tmp_pa
     query = "SELECT k, sticky(n % 2, k) AS s FROM (\n"
     query += "    SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(10))"
     error = found(tmp_path, code, query, another_process=True)
-    assert error.way.startswith("in another process, with parallelism 3, cut into")
+    assert error.way.startswith("in another process, with parallelism 3, in batches")
     assert "keeps something in globals" in str(error)
 
 

@@ -185,10 +185,10 @@ class App(EmittingApp):
         last: Ticks | None = None,
         expires: Ticks | None = None,
     ) -> State:
-        """Declare versioned state, a cell for each key; the type is the default's, or said.
+        """Declare versioned state, a cell for each key; its type is that of the default, or `type`.
 
-        With `last`, a read sees the merges of that long before it; with `expires`, a cell is the
-        default again when nothing was merged into it for that long.
+        With `last`, a read sees only merges that are not older than that. With `expires`, a cell
+        returns to the default when nothing was merged into it for that long.
 
         >>> app = App("a")
         >>> app.state("recent", default=0, last="7d").last
@@ -217,7 +217,7 @@ class App(EmittingApp):
         return self.states[name]
 
     def param(self, name: str, default: ParamValue) -> Any:
-        """Declare a parameter, which handlers use as its value; a run may say another one.
+        """Declare a parameter, which handlers use as its value; a run may set another value.
 
         >>> app = App("a")
         >>> app.param("threshold", 0.2)
@@ -232,7 +232,7 @@ class App(EmittingApp):
         return self.params[name]
 
     def param_values(self, given: Mapping[str, object] | None = None) -> dict[str, ParamValue]:
-        """Return the values of all parameters, those that are given (also as text) among them."""
+        """Return the values of all parameters; `given` has values, or their texts, by name."""
         for name in given or {}:
             if name not in self.params:
                 raise unknown("parameter", name, self.params)
@@ -276,7 +276,7 @@ class App(EmittingApp):
         return decorate
 
     def serial(self, *handlers: Callable[..., object]) -> Any:
-        """Let a group of handlers run in one partition, row by row: any code may stand in them.
+        """Let a group of handlers run in one partition, row by row: they may contain any code.
 
         `@app.serial` at a handler, or `app.serial(count, judge)` for several that belong together;
         `app.serial()` is for all handlers of the app.
@@ -344,7 +344,7 @@ class App(EmittingApp):
         self.emit_declarations[name] = EmitDeclaration(name, tuple(declared.items()))
 
     def emitted(self, name: str, *, params: Mapping[str, object] | None = None) -> Stream:
-        """Return what is emitted under a name as a stream, which queries and outputs go on with."""
+        """Return what is emitted under a name, as a stream for queries and outputs."""
         stream = provided("app_emitted")(self, name, params=params or {})
         assert isinstance(stream, Stream)
         return stream
@@ -379,8 +379,8 @@ class App(EmittingApp):
         vectorise: bool = True,
     ) -> Program:
         """Return the app as a program for any runner, which writes what is emitted to files in
-        `out`. `logs` has the paths of logs by event type. Without `out` it is a program to be
-        looked at, and no log need be known."""
+        `out`. `logs` has the paths of logs by event type. Without `out`, the program can only be
+        inspected, and needs no logs."""
         program = provided("app_program")(
             self, logs=logs, out=out, format=format, params=params, vectorise=vectorise
         )
@@ -405,12 +405,12 @@ class App(EmittingApp):
         """Run the app over its logs, as `weir replay` does, and write what it emits to `out`.
 
         `logs` has paths by event type. Only events with start ≤ vs < end count (ticks, or ISO
-        8601). `batch` is how many events of all logs together are a batch. `state_in` begins with
-        a saved state, `state_out` saves that in the end. A parameter with a list of values makes
-        variants, each in a folder of its own. `fresh` discards what an earlier try has done. The
-        runner is `local` or `offline`, a job of Spark in the session `spark=`, or in one that is
-        made with `master=` and `settings=`. More: `parallelism=`, `cut=`, `check=`, `shadow=`,
-        `vectorise=`, `progress=`.
+        8601). `batch` is how many events of all logs together are a batch. `state_in` is a saved
+        state to start from, `state_out` a folder for the final one. A parameter with a list of
+        values makes variants, each in a folder of its own. `fresh` discards what earlier runs of
+        this replay have finished. The runner is `local`, or `offline`: Spark jobs in the session
+        `spark=`, or in one made with `master=` and `settings=`. More options: `parallelism=`,
+        `cut=`, `check=`, `shadow=`, `vectorise=`, `progress=`.
 
         The report has `variants` with their `outputs` (`path`, `rows`, `digest`), `events` and
         `batches`.

@@ -169,14 +169,33 @@ def without_params(value: object) -> object:
 
 
 _UNARY: dict[str, Callable[[Any], object]] = {
-    "neg": operator.neg, "pos": operator.pos, "invert": operator.invert, "abs": abs, "bool": bool,
-    "int": int, "float": float, "index": operator.index, "round": round, "len": len, "iter": iter,
+    "neg": operator.neg,
+    "pos": operator.pos,
+    "invert": operator.invert,
+    "abs": abs,
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "index": operator.index,
+    "round": round,
+    "len": len,
+    "iter": iter,
     "trunc": int,
-}  # fmt: skip
+}
 _ARITHMETIC = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift",
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and_",
+    "or_",
+    "xor",
+    "lshift",
     "rshift",
-)  # fmt: skip
+)
 _COMPARED = ("eq", "ne", "lt", "le", "gt", "ge", "getitem", "contains")
 
 for _name, _function in _UNARY.items():

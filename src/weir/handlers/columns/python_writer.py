@@ -28,17 +28,37 @@ from weir.plan.usercode.functions import ScalarFunction
 from weir.plan.usercode.made_functions import plain_function
 
 _BINARY: dict[str, ast.operator] = {
-    "add": ast.Add(), "sub": ast.Sub(), "mul": ast.Mult(), "truediv": ast.Div(),
-    "floordiv": ast.FloorDiv(), "mod": ast.Mod(), "pow": ast.Pow(), "bitand": ast.BitAnd(),
-    "bitor": ast.BitOr(), "bitxor": ast.BitXor(), "lshift": ast.LShift(), "rshift": ast.RShift(),
-}  # fmt: skip
+    "add": ast.Add(),
+    "sub": ast.Sub(),
+    "mul": ast.Mult(),
+    "truediv": ast.Div(),
+    "floordiv": ast.FloorDiv(),
+    "mod": ast.Mod(),
+    "pow": ast.Pow(),
+    "bitand": ast.BitAnd(),
+    "bitor": ast.BitOr(),
+    "bitxor": ast.BitXor(),
+    "lshift": ast.LShift(),
+    "rshift": ast.RShift(),
+}
 _UNARY: dict[str, ast.unaryop] = {
-    "neg": ast.USub(), "pos": ast.UAdd(), "invert": ast.Invert(), "not": ast.Not(),
-}  # fmt: skip
+    "neg": ast.USub(),
+    "pos": ast.UAdd(),
+    "invert": ast.Invert(),
+    "not": ast.Not(),
+}
 _COMPARE: dict[str, ast.cmpop] = {
-    "eq": ast.Eq(), "ne": ast.NotEq(), "lt": ast.Lt(), "le": ast.LtE(), "gt": ast.Gt(),
-    "ge": ast.GtE(), "is": ast.Is(), "isnot": ast.IsNot(), "in": ast.In(), "notin": ast.NotIn(),
-}  # fmt: skip
+    "eq": ast.Eq(),
+    "ne": ast.NotEq(),
+    "lt": ast.Lt(),
+    "le": ast.LtE(),
+    "gt": ast.Gt(),
+    "ge": ast.GtE(),
+    "is": ast.Is(),
+    "isnot": ast.IsNot(),
+    "in": ast.In(),
+    "notin": ast.NotIn(),
+}
 _CONVERSIONS: dict[object, Callable[[object], str]] = {"r": repr, "s": str, "a": ascii}
 _LOAD, _STORE = ast.Load(), ast.Store()
 

@@ -22,15 +22,26 @@ if TYPE_CHECKING:
     from weir.handlers.columns.vectors import Vectors
 
 _WITHOUT_ARGUMENTS = {
-    "lower": STRING, "upper": STRING, "casefold": STRING, "isdigit": BOOLEAN, "isalpha": BOOLEAN,
-    "isalnum": BOOLEAN, "isspace": BOOLEAN, "isupper": BOOLEAN, "islower": BOOLEAN,
-    "isascii": BOOLEAN, "isdecimal": BOOLEAN, "isnumeric": BOOLEAN,
-}  # fmt: skip
+    "lower": STRING,
+    "upper": STRING,
+    "casefold": STRING,
+    "isdigit": BOOLEAN,
+    "isalpha": BOOLEAN,
+    "isalnum": BOOLEAN,
+    "isspace": BOOLEAN,
+    "isupper": BOOLEAN,
+    "islower": BOOLEAN,
+    "isascii": BOOLEAN,
+    "isdecimal": BOOLEAN,
+    "isnumeric": BOOLEAN,
+}
 _OF_DOUBLES: Mapping[Callable[..., object], tuple[str, pa.DataType]] = {
-    math.isnan: ("py_isnan", BOOLEAN), math.isinf: ("py_isinf", BOOLEAN),
-    math.isfinite: ("py_isfinite", BOOLEAN), math.sqrt: ("py_sqrt", DOUBLE),
+    math.isnan: ("py_isnan", BOOLEAN),
+    math.isinf: ("py_isinf", BOOLEAN),
+    math.isfinite: ("py_isfinite", BOOLEAN),
+    math.sqrt: ("py_sqrt", DOUBLE),
     math.fabs: ("py_abs", DOUBLE),
-}  # fmt: skip
+}
 _SEARCHES = ("search", "match", "fullmatch")
 _MOST_DIGITS = 15
 

@@ -25,13 +25,38 @@ from weir.plan.limits import MOST_PARTS
 from weir.plan.usercode.functions import ScalarFunction
 
 _SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
-    "bitand": "&", "bitor": "|", "bitxor": "^", "lshift": "<<", "rshift": ">>", "neg": "-",
-    "pos": "+", "invert": "~", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
-    "ge": ">=", "isnot": "is not", "notin": "not in", "item": "[…]", "slice": "[…:…]",
-    "tuple": "(…, …)", "list": "[…]", "set": "{…}", "dict": "{…: …}", "format": "f'{…}'",
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "bitand": "&",
+    "bitor": "|",
+    "bitxor": "^",
+    "lshift": "<<",
+    "rshift": ">>",
+    "neg": "-",
+    "pos": "+",
+    "invert": "~",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "isnot": "is not",
+    "notin": "not in",
+    "item": "[…]",
+    "slice": "[…:…]",
+    "tuple": "(…, …)",
+    "list": "[…]",
+    "set": "{…}",
+    "dict": "{…: …}",
+    "format": "f'{…}'",
     "join": "f'…'",
-}  # fmt: skip
+}
 _INT64 = 1 << 63
 _MOST_NODES = 500
 """Of a column expression; what is larger has parts that it needs often, and runs row by row."""

@@ -77,6 +77,7 @@ def compile_app(
     vectorise: bool = True,
     first_index: int = 0,
     streams: Mapping[str, Stream] | None = None,
+    flow: Flow | None = None,
 ) -> Compiled:
     """Compile an app: to what it emits, and with `final` to the cells of its states at the end.
 
@@ -84,6 +85,7 @@ def compile_app(
     are the final states of an earlier run, which this one goes on from. `as_of` is a time that no
     event is later than: final states then leave out what has ended by it. The app's own sources
     have the numbers from `first_index` on. `streams` are in place of the logs of some event types.
+    `flow` is that of the same app with the same parameters, compiled before.
     """
     for name in restored or {}:
         if name not in app.states:
@@ -93,7 +95,7 @@ def compile_app(
         hint = f"@app.on({event}) stands above the function that handles it"
         raise PlanError(f"the app `{app.name}` has no handlers", hint=hint)
     values = app.param_values(params)
-    flow = flow_of(app, values, vectorise=vectorise)
+    flow = flow or flow_of(app, values, vectorise=vectorise)
     events = with_streams(app.event_types, streams or {})
     enters = entrance(events, paths or {}, start, end, first_index)
     files = {name: h.function.__code__.co_filename for name, h in app.handlers.items()}

@@ -497,15 +497,9 @@ class _Planning:
             states = tuple(sorted(unit.touched))
             return UnitPlan(unit, (), (LiveStep(StepNeeds(), states, -1, ()),), {})
         noted: dict[str, int] = {}
-        for stop in sorted([*self._stops(), *self._notes(waits)], key=lambda stop: stop.last):
-            if stop.note:
-                needs = self._needs(stop.last, stop.accesses)
-                noted[stop.note] = len(self._steps)
-                self._steps.append(NoteStep(needs, stop.note))
-            elif stop.block is None:
-                self._add_asked(stop)
-            else:
-                self._add_live(stop)
+        stops = sorted([*self._stops(), *self._notes(waits)], key=lambda stop: stop.last)
+        while stops:
+            stops.remove(self._add_first(stops, noted))
         everything = StepNeeds(
             frozenset(range(len(self._early))), frozenset(range(len(self._steps)))
         )
@@ -524,6 +518,26 @@ class _Planning:
             tuple(self._steps),
             {state: noted.get(state, last) for state in merged},
         )
+
+    def _add_first(self, stops: Sequence[_Stop], noted: dict[str, int]) -> _Stop:
+        """Add the step of the first stop whose reads have their answers; NotInRows if there is
+        none. It may come before one that ends earlier: on a branch that leaves it out."""
+        problem: NotInRows | None = None
+        for stop in stops:
+            try:
+                if stop.note:
+                    self._steps.append(NoteStep(self._needs(stop.last, stop.accesses), stop.note))
+                    noted[stop.note] = len(self._steps) - 1
+                elif stop.block is None:
+                    self._add_asked(stop)
+                else:
+                    self._add_live(stop)
+            except NotInRows as error:
+                problem = problem or error
+            else:
+                return stop
+        assert problem is not None
+        raise problem
 
     def _ends_live(self, everything: StepNeeds) -> bool:
         """Tell whether the last step so far is a live one that can be the last at all."""
@@ -652,10 +666,11 @@ class _Planning:
         """Return what must be there for all reads before a position, but for those of a step
         itself; NotInRows where one of them comes only later."""
         needs = StepNeeds()
-        for access in self._accesses[:position]:
+        for at, access in enumerate(self._accesses[:position]):
             if not isinstance(access, GetAccess) or access in own:
                 continue
-            if all(are_exclusive(access, other) for other in own):
+            following = (other for other in self._accesses[at : position + 1] if other in own)
+            if all(are_exclusive(access, other) for other in following):
                 continue
             early = self._early_number(access)
             if early is not None:

@@ -53,14 +53,39 @@ from weir.handlers.reading.sources import FunctionSource, SourceFile, source_of
 Resolve: TypeAlias = Callable[[str], object]
 
 _CHANGED_KINDS = (list, dict, set, bytearray)
-_REMEMBER = frozenset((
-    "_hashlib", "_blake2", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_random",
-    "random", "sqlite3", "_sqlite3", "_io", "socket", "_socket",
-))  # fmt: skip
+_REMEMBER = frozenset(
+    (
+        "_hashlib",
+        "_blake2",
+        "_md5",
+        "_sha1",
+        "_sha2",
+        "_sha256",
+        "_sha512",
+        "_sha3",
+        "_random",
+        "random",
+        "sqlite3",
+        "_sqlite3",
+        "_io",
+        "socket",
+        "_socket",
+    )
+)
 """Modules of Python's library whose objects change by being used."""
-_DECLARES = frozenset((
-    "state", "events", "on", "param", "emits", "serial", "replay", "emitted", "program",
-))  # fmt: skip
+_DECLARES = frozenset(
+    (
+        "state",
+        "events",
+        "on",
+        "param",
+        "emits",
+        "serial",
+        "replay",
+        "emitted",
+        "program",
+    )
+)
 
 
 @dataclass(slots=True)

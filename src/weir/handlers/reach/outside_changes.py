@@ -21,21 +21,64 @@ from weir.handlers.reach.static_attributes import DYNAMIC, attribute
 from weir.handlers.reading.bindings import bound_names
 from weir.handlers.reading.sources import FunctionSource
 
-MUTATORS = frozenset((
-    "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "add", "discard",
-    "update", "setdefault", "popitem", "appendleft", "popleft", "extendleft", "rotate",
-    "intersection_update", "difference_update", "symmetric_difference_update", "__setitem__",
-))  # fmt: skip
+MUTATORS = frozenset(
+    (
+        "append",
+        "extend",
+        "insert",
+        "remove",
+        "pop",
+        "clear",
+        "sort",
+        "reverse",
+        "add",
+        "discard",
+        "update",
+        "setdefault",
+        "popitem",
+        "appendleft",
+        "popleft",
+        "extendleft",
+        "rotate",
+        "intersection_update",
+        "difference_update",
+        "symmetric_difference_update",
+        "__setitem__",
+    )
+)
 """The methods of Python's lists, dicts, sets and deques that change them."""
 
-_BY_ORDER = frozenset((
-    "builtins", "itertools", "collections", "_collections", "functools", "_functools", "heapq",
-    "_heapq", "numpy", "array", "json", "pprint",
-))  # fmt: skip
+_BY_ORDER = frozenset(
+    (
+        "builtins",
+        "itertools",
+        "collections",
+        "_collections",
+        "functools",
+        "_functools",
+        "heapq",
+        "_heapq",
+        "numpy",
+        "array",
+        "json",
+        "pprint",
+    )
+)
 """Modules whose functions go through what they are called with, but for these."""
 _WITHOUT_ORDER: tuple[object, ...] = (
-    len, any, all, sum, set, frozenset, bool, isinstance, type, getattr, hasattr, functools.partial,
-)  # fmt: skip
+    len,
+    any,
+    all,
+    sum,
+    set,
+    frozenset,
+    bool,
+    isinstance,
+    type,
+    getattr,
+    hasattr,
+    functools.partial,
+)
 _BY_KEY: tuple[object, ...] = (sorted, min, max)
 """Without a key, the order of what they are called with does not matter."""
 _SHOWING_METHODS = frozenset(("__iter__", "__str__", "__repr__", "__format__", "__reduce__"))

@@ -52,10 +52,17 @@ if TYPE_CHECKING:
 
 _DATA = (bool, int, float, complex, str, bytes, type(None), CodeType)
 _CONTAINERS = (tuple, list, set, frozenset, deque)
-_ATTRIBUTE_STEPS = frozenset((
-    "LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "IMPORT_NAME",
-    "IMPORT_FROM",
-))  # fmt: skip
+_ATTRIBUTE_STEPS = frozenset(
+    (
+        "LOAD_ATTR",
+        "LOAD_METHOD",
+        "STORE_ATTR",
+        "DELETE_ATTR",
+        "LOAD_SUPER_ATTR",
+        "IMPORT_NAME",
+        "IMPORT_FROM",
+    )
+)
 """What CPython's code does with the names of attributes and modules."""
 _USER_FUNCTIONS = (ScalarFunction, AggregateFunction, OperatorFunction)
 

@@ -22,19 +22,69 @@ import pyarrow as pa
 from weir.events.types import BINARY, BOOLEAN, DOUBLE, STRING, is_integer
 from weir.plan.usercode.functions import ScalarFunction
 
-_PLAIN = frozenset((
-    bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, Decimal,
-    re.Pattern, re.RegexFlag,
-    datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone,
-))  # fmt: skip
+_PLAIN = frozenset(
+    (
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        type(None),
+        type(Ellipsis),
+        range,
+        Decimal,
+        re.Pattern,
+        re.RegexFlag,
+        datetime.date,
+        datetime.datetime,
+        datetime.time,
+        datetime.timedelta,
+        datetime.timezone,
+    )
+)
 _CONTAINERS = frozenset((tuple, list, set, frozenset))
 
-LISTED_FUNCTIONS: frozenset[Callable[..., object]] = frozenset((
-    abs, all, any, ascii, bin, bool, chr, dict, divmod, float, format, frozenset, hex, int,
-    isinstance, len, list, max, min, oct, ord, pow, repr, round, set, sorted, str, sum, tuple,
-    *(f for f in vars(math).values() if callable(f)),
-    re.search, re.match, re.fullmatch, re.sub, re.split, re.findall,
-))  # fmt: skip
+LISTED_FUNCTIONS: frozenset[Callable[..., object]] = frozenset(
+    (
+        abs,
+        all,
+        any,
+        ascii,
+        bin,
+        bool,
+        chr,
+        dict,
+        divmod,
+        float,
+        format,
+        frozenset,
+        hex,
+        int,
+        isinstance,
+        len,
+        list,
+        max,
+        min,
+        oct,
+        ord,
+        pow,
+        repr,
+        round,
+        set,
+        sorted,
+        str,
+        sum,
+        tuple,
+        *(f for f in vars(math).values() if callable(f)),
+        re.search,
+        re.match,
+        re.fullmatch,
+        re.sub,
+        re.split,
+        re.findall,
+    )
+)
 """Functions of plain values; `re`'s only with a pattern that is written there."""
 
 _STR = """capitalize casefold center count encode endswith expandtabs find format index isalnum
@@ -96,9 +146,15 @@ def is_listed_method(dtype: pa.DataType | None, constant: object, name: str) -> 
 
 
 _KINDS = {
-    "str": str, "bytes": bytes, "int": int, "float": float, "bool": bool, "list": list,
-    "dict": dict, "re.Pattern": re.Pattern,
-}  # fmt: skip
+    "str": str,
+    "bytes": bytes,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "list": list,
+    "dict": dict,
+    "re.Pattern": re.Pattern,
+}
 
 
 def _python_kind(dtype: pa.DataType | None) -> str | None:

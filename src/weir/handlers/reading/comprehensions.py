@@ -32,8 +32,11 @@ Collected: TypeAlias = Literal["list", "set", "dict", "generator"]
 MOST = 100
 """Elements that are written out; code over more is run as it is."""
 _KINDS: dict[type[ast.expr], Collected] = {
-    ast.ListComp: "list", ast.SetComp: "set", ast.DictComp: "dict", ast.GeneratorExp: "generator",
-}  # fmt: skip
+    ast.ListComp: "list",
+    ast.SetComp: "set",
+    ast.DictComp: "dict",
+    ast.GeneratorExp: "generator",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,18 +44,38 @@ from weir.handlers.trees.tree_walks import walk_tree
 from weir.handlers.trees.values import Attribute, Const, Field, Instant, Op, Python, Tree
 
 BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv",
-    ast.Mod: "mod", ast.Pow: "pow", ast.BitAnd: "bitand", ast.BitOr: "bitor",
-    ast.BitXor: "bitxor", ast.LShift: "lshift", ast.RShift: "rshift",
-}  # fmt: skip
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.BitAnd: "bitand",
+    ast.BitOr: "bitor",
+    ast.BitXor: "bitxor",
+    ast.LShift: "lshift",
+    ast.RShift: "rshift",
+}
 _UNARY: dict[type[ast.unaryop], str] = {
-    ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert", ast.Not: "not",
-}  # fmt: skip
+    ast.USub: "neg",
+    ast.UAdd: "pos",
+    ast.Invert: "invert",
+    ast.Not: "not",
+}
 _CONTAINERS = frozenset(("tuple", "list", "set", "dict"))
 _COMPARED: dict[type[ast.cmpop], str] = {
-    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
-    ast.Is: "is", ast.IsNot: "isnot", ast.In: "in", ast.NotIn: "notin",
-}  # fmt: skip
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Is: "is",
+    ast.IsNot: "isnot",
+    ast.In: "in",
+    ast.NotIn: "notin",
+}
 
 
 def evaluate(run: Execution, frame: Frame, node: ast.expr) -> Symbol:

@@ -16,6 +16,7 @@ import ast
 import itertools
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from types import FunctionType, MethodType
 
 import pyarrow as pa
@@ -31,6 +32,12 @@ from weir.handlers.reading.bindings import argument_names, assigned_names, bound
 from weir.handlers.reading.calls import call_method, check_refused
 from weir.handlers.reading.column_constructs import is_listed_function, is_listed_method
 from weir.handlers.reading.execution import Execution, HandleLost
+from weir.handlers.reading.filled_containers import (
+    element_type,
+    fill_by_call,
+    fill_by_key,
+    held,
+)
 from weir.handlers.reading.frames import RETURNED, Exits, Frame, Path
 from weir.handlers.reading.local_imports import imported_things
 from weir.handlers.reading.state_calls import check_fields
@@ -212,6 +219,7 @@ def _call(run: Execution, frame: Frame, node: ast.Call, why: str) -> Symbol:
     named = [(k.arg, run.value(frame, k.value)) for k in node.keywords]
     if isinstance(callee, Known):
         dtype = result_type(callee.thing) if callable(callee.thing) else None
+    before = held(frame, node.func.value) if isinstance(node.func, ast.Attribute) else None
     if passes:
         for symbol in (*(a for a in args if as_tree(a) is None), *(value for _, value in named)):
             escape(run, frame, symbol, node)
@@ -222,6 +230,7 @@ def _call(run: Execution, frame: Frame, node: ast.Call, why: str) -> Symbol:
     if listed is not None:
         return listed
     forget_changeable(run)
+    fill_by_call(run, frame, node, before, args)
     same = _same_call(run, callee, args, node)
     if same is None:
         return run.opaque(node, why, dtype)
@@ -444,6 +453,8 @@ def forget_changeable(run: Execution) -> None:
             if _can_change(run, symbol) and not _is_own(run, symbol):
                 dtype = run.type_of(symbol)
                 frame.variables[name] = run.opaque(ast.Pass(), "it may be changed in place", dtype)
+            elif isinstance(symbol, Opaque) and symbol.keys is not None and symbol in run.handed_on:
+                frame.variables[name] = replace(symbol, keys=None)
 
 
 def _can_change(run: Execution, symbol: Symbol) -> bool:
@@ -603,15 +614,6 @@ def _source(run: Execution, node: ast.expr, over: Symbol) -> Tree | None:
     return tree
 
 
-def element_type(run: Execution, over: Symbol) -> pa.DataType | None:
-    """Return the type of what a loop over a value gives, if it is known."""
-    tree = as_tree(over)
-    dtype = None if tree is None else run.static_type(tree)
-    if dtype is None:
-        return None
-    return dtype.value_type if pa.types.is_list(dtype) else dtype if dtype == pa.string() else None
-
-
 def bind_opaque(
     run: Execution, frame: Frame, target: ast.expr, dtype: pa.DataType | None = None
 ) -> None:
@@ -630,8 +632,10 @@ def bind_opaque(
             escape(run, frame, run.value(frame, of), of)
             forget_changeable(run)
         case ast.Subscript(value=of, slice=index):
+            before = held(frame, of)
             _parts(run, frame, [of, index])
             forget_changeable(run)
+            fill_by_key(run, frame, of, before, run.values[index])
 
 
 # --- statements -------------------------------------------------------------------------------

@@ -93,9 +93,15 @@ Symbol: TypeAlias = (
 )
 
 _CALLED = (
-    State, EventType, ModuleType, FunctionType, BuiltinFunctionType, MethodType, type,
+    State,
+    EventType,
+    ModuleType,
+    FunctionType,
+    BuiltinFunctionType,
+    MethodType,
+    type,
     ScalarFunction,
-)  # fmt: skip
+)
 
 
 def known(thing: object, line: int, params: Mapping[str, object]) -> Symbol:
@@ -122,14 +128,31 @@ def _is_data(thing: object) -> bool:
 # --- operations, with those on constants done at once ----------------------------------------
 
 _FOLDED: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
-    "floordiv": operator.floordiv, "mod": operator.mod, "neg": operator.neg, "pos": operator.pos,
-    "invert": operator.invert, "not": operator.not_, "eq": operator.eq, "ne": operator.ne,
-    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-    "is": operator.is_, "isnot": operator.is_not, "in": lambda a, b: a in b,
-    "notin": lambda a, b: a not in b, "item": operator.getitem, "bitand": operator.and_,
-    "bitor": operator.or_, "bitxor": operator.xor,
-}  # fmt: skip
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "neg": operator.neg,
+    "pos": operator.pos,
+    "invert": operator.invert,
+    "not": operator.not_,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "is": operator.is_,
+    "isnot": operator.is_not,
+    "in": lambda a, b: a in b,
+    "notin": lambda a, b: a not in b,
+    "item": operator.getitem,
+    "bitand": operator.and_,
+    "bitor": operator.or_,
+    "bitxor": operator.xor,
+}
 _PLAIN = (bool, int, float, str, bytes, type(None))
 _LARGEST = 1 << 128
 """Numbers below this are multiplied by analysis; others are left to the run."""

@@ -450,22 +450,25 @@ def _read(
             raise runner.unplanned(f"reads {state} with the key {key!r}")
         raise _stopped(here, parts if asks else None)
 
-    if not slots or len(slots[0]) != 2:
+    if not slots:
         return get
-    first, first_answer = slots[0]
-
-    def get_first(key: Any) -> Any:
-        # Rows have the very objects that events have; keys that code makes are texts, mostly.
-        planned = here.values[first]
-        is_same = key is planned or (type(key) is str and key == planned)
-        if not is_same or here.is_stopped:
-            return get(key)
-        value = here.values[first_answer]
-        if value is None and defers:
-            return get(key)
-        return value if copy is None else copy(value)
-
-    return get_first
+    # Rows have the very objects that events have; keys that code makes are texts, mostly.
+    *at, answer = slots[0]
+    if len(at) == 1:
+        planned = f"values[{at[0]}]"
+        is_same = f"key is {planned} or (type(key) is str and key == {planned})"
+    else:
+        parts = [f"key[{n}] is values[{column}]" for n, column in enumerate(at)]
+        is_same = " and ".join((f"type(key) is tuple and len(key) == {len(at)}", *parts))
+    lines = [
+        "values = here.values",
+        f"if not ({is_same}) or here.is_stopped: return other(key)",
+        f"value = values[{answer}]",
+        *(["if value is None: return other(key)"] if defers else []),
+        "return value" if copy is None else "return copy(value)",
+    ]
+    names: dict[str, object] = {"here": here, "other": get, "copy": copy}
+    return _compiled("get", "key", lines, names)  # type: ignore[no-any-return]
 
 
 _NOT_ASKED = object()
@@ -580,33 +583,18 @@ def _merge(
 def _noted_at_once(
     runner: _Runner, effect: MergeEffect, rows: EffectRows, kind: MergeKind, other: AccessMethod
 ) -> AccessMethod | None:
-    """Write a merge of one value by a key of one part that is noted as it is, where a look at the
-    types is enough; what needs more goes to `other`."""
-    traits = MERGE_TRAITS[kind]
-    label = merge_label(kind)
-    if traits.takes != ("x",) or effect.form != "merge" or label not in effect.kinds:
+    """Write a merge of one value that is noted as it is, where a look at the types is enough; what
+    needs more goes to `other`."""
+    if MERGE_TRAITS[kind].takes != ("x",) or effect.form != "merge":
         return None
-    if len(rows.columns) != 3 + effect.of_list:  # the key has more parts
+    entry = _plain_entry(effect, rows, kind, runner.cursor)
+    if entry is None:
         return None
-    key_kind, _, *value_kinds = rows.kinds or (None,) * len(rows.columns)
-    takes = 1 if effect.of_list and traits.of_elements else 0
-    value_kind = value_kinds[takes]
-    if key_kind is None or value_kind is None:
-        return None
-    looks = f"{_is_plain('key', key_kind)} and {_is_plain('x', value_kind)}"
     lines = [
-        f"if not ({looks}) or here.is_stopped or cursor.merging: return other(key, x)",
-        "add_row(cursor.row); add0(key); add1(label)",
-        *(f"add{n + 2}({'x' if n == takes else 'None'})" for n in range(len(value_kinds))),
+        f"if not ({entry.looks}) or here.is_stopped or cursor.merging: return other(key, x)",
+        entry.adds,
     ]
-    names: dict[str, object] = {
-        "here": runner.here,
-        "cursor": runner.cursor,
-        "other": other,
-        "label": label,
-        "add_row": rows.rows.append,
-        **{f"add{n}": column.append for n, column in enumerate(rows.columns)},
-    }
+    names = {**entry.names, "here": runner.here, "other": other}
     return _compiled("merge", "key, x", lines, names)  # type: ignore[no-any-return]
 
 
@@ -615,15 +603,76 @@ def _done_and_noted(
 ) -> AccessMethod:
     """Return a merge into a live state that others must know of."""
     get = runner.live_methods(effect.state)["get"]
+    has_value = effect.form == "value" or (effect.form == "sum" and kind == "call")
 
     def merge_and_note(key: Any, *args: Any) -> None:
         merge(key, *args)
-        if effect.form == "value" or (effect.form == "sum" and kind == "call"):
+        if has_value:
             _note(runner, effect, rows, key, "set", (get(key),))
         else:
             _note(runner, effect, rows, key, kind, args)
 
-    return _with_names(merge_and_note, kind)
+    entry = _plain_entry(effect, rows, "set", runner.cursor) if has_value else None
+    if entry is None:
+        return _with_names(merge_and_note, kind)
+    args = ", ".join(("key", *MERGE_TRAITS[kind].takes))
+    lines = [
+        f"merge({args})",
+        "x = get(key)",
+        f"if not ({entry.looks}): return note(runner, effect, rows, key, 'set', (x,))",
+        entry.adds,
+    ]
+    names = {
+        **entry.names,
+        "merge": merge,
+        "get": get,
+        "note": _note,
+        "runner": runner,
+        "effect": effect,
+        "rows": rows,
+    }
+    return _compiled("merge_and_note", args, lines, names)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class _PlainEntry:
+    """A `_PlainEntry` is the text that adds a merge of `x` by `key` to an effect, where these
+    `looks` at the types hold."""
+
+    looks: str
+    adds: str
+    names: dict[str, object]
+
+
+def _plain_entry(
+    effect: MergeEffect, rows: EffectRows, kind: MergeKind, cursor: RowCursor
+) -> _PlainEntry | None:
+    """Write how a merge is added to an effect; None where its types need more than a look."""
+    of_list = effect.of_list and effect.form != "value"
+    after = 1 if effect.form == "value" else 2 + of_list
+    count = len(rows.columns) - after
+    parts = ["key"] if count == 1 else [f"key[{n}]" for n in range(count)]
+    values = ["x"]
+    if of_list:
+        values = ["None", "x"] if MERGE_TRAITS[kind].of_elements else ["x", "None"]
+    if effect.form != "value":
+        if merge_label(kind) not in effect.kinds:
+            return None
+        values.insert(0, repr(merge_label(kind)))
+    looks = [] if count == 1 else [f"type(key) is tuple and len(key) == {count}"]
+    kinds = rows.kinds or (None,) * len(rows.columns)
+    for name, column_kind in zip([*parts, *values], kinds, strict=True):
+        if name in parts or name == "x":
+            if column_kind is None:
+                return None
+            looks.append(_is_plain(name, column_kind))
+    adds = [f"add{n}({name})" for n, name in enumerate([*parts, *values])]
+    names: dict[str, object] = {
+        "cursor": cursor,
+        "add_row": rows.rows.append,
+        **{f"add{n}": column.append for n, column in enumerate(rows.columns)},
+    }
+    return _PlainEntry(" and ".join(looks), "; ".join(("add_row(cursor.row)", *adds)), names)
 
 
 def _note(

@@ -30,15 +30,31 @@ from weir.handlers.trees.values import (
 _OR, _AND, _NOT, _COMPARE, _BITS, _SUM, _PRODUCT, _SIGN, _POWER, _WHOLE = range(1, 11)
 _TERNARY = 0
 _INFIX = {
-    "or": ("or", _OR), "and": ("and", _AND),
-    "eq": ("==", _COMPARE), "ne": ("!=", _COMPARE), "lt": ("<", _COMPARE), "le": ("<=", _COMPARE),
-    "gt": (">", _COMPARE), "ge": (">=", _COMPARE), "is": ("is", _COMPARE),
-    "isnot": ("is not", _COMPARE), "in": ("in", _COMPARE), "notin": ("not in", _COMPARE),
-    "bitor": ("|", _BITS), "bitxor": ("^", _BITS), "bitand": ("&", _BITS),
-    "lshift": ("<<", _BITS), "rshift": (">>", _BITS), "add": ("+", _SUM), "sub": ("-", _SUM),
-    "mul": ("*", _PRODUCT), "truediv": ("/", _PRODUCT), "floordiv": ("//", _PRODUCT),
-    "mod": ("%", _PRODUCT), "pow": ("**", _POWER),
-}  # fmt: skip
+    "or": ("or", _OR),
+    "and": ("and", _AND),
+    "eq": ("==", _COMPARE),
+    "ne": ("!=", _COMPARE),
+    "lt": ("<", _COMPARE),
+    "le": ("<=", _COMPARE),
+    "gt": (">", _COMPARE),
+    "ge": (">=", _COMPARE),
+    "is": ("is", _COMPARE),
+    "isnot": ("is not", _COMPARE),
+    "in": ("in", _COMPARE),
+    "notin": ("not in", _COMPARE),
+    "bitor": ("|", _BITS),
+    "bitxor": ("^", _BITS),
+    "bitand": ("&", _BITS),
+    "lshift": ("<<", _BITS),
+    "rshift": (">>", _BITS),
+    "add": ("+", _SUM),
+    "sub": ("-", _SUM),
+    "mul": ("*", _PRODUCT),
+    "truediv": ("/", _PRODUCT),
+    "floordiv": ("//", _PRODUCT),
+    "mod": ("%", _PRODUCT),
+    "pow": ("**", _POWER),
+}
 _PREFIX = {"neg": ("-", _SIGN), "pos": ("+", _SIGN), "invert": ("~", _SIGN), "not": ("not ", _NOT)}
 _CLOSED = {"tuple": "()", "list": "[]", "set": "{}"}
 LONGEST = 400

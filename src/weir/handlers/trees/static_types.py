@@ -35,18 +35,58 @@ _TEXT_METHODS: Mapping[str, pa.DataType] = {
     "encode": BINARY,
 }
 _FUNCTIONS: Mapping[Callable[..., object], pa.DataType] = {
-    len: BIGINT, bool: BOOLEAN, str: STRING, repr: STRING, ascii: STRING, int: BIGINT,
-    float: DOUBLE, ord: BIGINT, chr: STRING, isinstance: BOOLEAN, any: BOOLEAN,
-    all: BOOLEAN, hex: STRING, oct: STRING, bin: STRING, format: STRING, callable: BOOLEAN,
-    math.sqrt: DOUBLE, math.exp: DOUBLE, math.log: DOUBLE, math.log10: DOUBLE, math.log2: DOUBLE,
-    math.log1p: DOUBLE, math.sin: DOUBLE, math.cos: DOUBLE, math.tan: DOUBLE, math.pow: DOUBLE,
-    math.hypot: DOUBLE, math.atan2: DOUBLE, math.fabs: DOUBLE, math.fmod: DOUBLE,
-    math.floor: BIGINT, math.ceil: BIGINT, math.trunc: BIGINT, math.isnan: BOOLEAN,
-    math.isinf: BOOLEAN, math.isfinite: BOOLEAN, math.isclose: BOOLEAN, math.gcd: BIGINT,
-    math.radians: DOUBLE, math.degrees: DOUBLE, math.copysign: DOUBLE, math.dist: DOUBLE,
-    math.asin: DOUBLE, math.acos: DOUBLE, math.atan: DOUBLE, math.fsum: DOUBLE,
-    math.isqrt: BIGINT, re.sub: STRING, re.split: TEXTS, re.escape: STRING,
-}  # fmt: skip
+    len: BIGINT,
+    bool: BOOLEAN,
+    str: STRING,
+    repr: STRING,
+    ascii: STRING,
+    int: BIGINT,
+    float: DOUBLE,
+    ord: BIGINT,
+    chr: STRING,
+    isinstance: BOOLEAN,
+    any: BOOLEAN,
+    all: BOOLEAN,
+    hex: STRING,
+    oct: STRING,
+    bin: STRING,
+    format: STRING,
+    callable: BOOLEAN,
+    math.sqrt: DOUBLE,
+    math.exp: DOUBLE,
+    math.log: DOUBLE,
+    math.log10: DOUBLE,
+    math.log2: DOUBLE,
+    math.log1p: DOUBLE,
+    math.sin: DOUBLE,
+    math.cos: DOUBLE,
+    math.tan: DOUBLE,
+    math.pow: DOUBLE,
+    math.hypot: DOUBLE,
+    math.atan2: DOUBLE,
+    math.fabs: DOUBLE,
+    math.fmod: DOUBLE,
+    math.floor: BIGINT,
+    math.ceil: BIGINT,
+    math.trunc: BIGINT,
+    math.isnan: BOOLEAN,
+    math.isinf: BOOLEAN,
+    math.isfinite: BOOLEAN,
+    math.isclose: BOOLEAN,
+    math.gcd: BIGINT,
+    math.radians: DOUBLE,
+    math.degrees: DOUBLE,
+    math.copysign: DOUBLE,
+    math.dist: DOUBLE,
+    math.asin: DOUBLE,
+    math.acos: DOUBLE,
+    math.atan: DOUBLE,
+    math.fsum: DOUBLE,
+    math.isqrt: BIGINT,
+    re.sub: STRING,
+    re.split: TEXTS,
+    re.escape: STRING,
+}
 
 
 def static_type(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> pa.DataType | None:
@@ -321,6 +361,8 @@ class _Typing:
         if function is round:
             return self._rounded((*args, *(v for _, v in tree.keywords)))
         first = self.of(args[0]) if args else None
+        if args and isinstance(args[0], Opaque) and args[0].keys is not None:
+            first = pa.list_(args[0].keys)
         if function in (sorted, list, tuple) and first is not None and pa.types.is_list(first):
             return first
         if function in (sum, min, max) and first is not None and pa.types.is_list(first):

@@ -21,11 +21,31 @@ from weir.handlers.trees.values import (
 )
 
 _BINARY = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
-    "bitand": "&", "bitor": "|", "bitxor": "^", "lshift": "<<", "rshift": ">>",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "is": "is", "isnot": "is not", "in": "in", "notin": "not in", "and": "and", "or": "or",
-}  # fmt: skip
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "bitand": "&",
+    "bitor": "|",
+    "bitxor": "^",
+    "lshift": "<<",
+    "rshift": ">>",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "is": "is",
+    "isnot": "is not",
+    "in": "in",
+    "notin": "not in",
+    "and": "and",
+    "or": "or",
+}
 _UNARY = {"neg": "-", "pos": "+", "invert": "~", "not": "not "}
 _BRACKETS = {"tuple": ("(", ")"), "list": ("[", "]"), "set": ("{", "}")}
 _LONGEST = 120

@@ -1,4 +1,4 @@
-"""Write times as text by a format: DATE_FORMAT and STRFTIME. All in UTC, names in English.
+"""Writes times as text by a format: DATE_FORMAT and STRFTIME. All in UTC, names in English.
 
 A year before 0000 or after 9999 has a sign, as in ISO 8601; a fraction of a second is cut, not
 rounded.

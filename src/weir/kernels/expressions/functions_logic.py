@@ -121,7 +121,8 @@ def _in(site: Site) -> ArrayFunction:
 
 
 def _in_constants(options: list[pa.Scalar], dtype: pa.DataType) -> ArrayFunction:
-    constants = pa.array([o.as_py() for o in options if o.is_valid], dtype)
+    # Not by Python's values: it has none for times after the year 9999.
+    constants = pa.array([o for o in options if o.is_valid], dtype)
     has_null = len(constants) < len(options)
     lookup = pc.SetLookupOptions(value_set=constants)
     nothing = pa.scalar(None, BOOLEAN)

@@ -1,9 +1,9 @@
 """Functions of TIMESTAMP and DATE: date_trunc, extract, date_add, to_timestamp. All in UTC.
 
-EXTRACT: `millisecond` and `microsecond` count within the second; `epoch` is whole seconds,
-rounded down; `week` is the ISO week; `dow` is 0 on Sunday. DATE_TRUNC in the first unit of all
-times, which begins before them, gives the least. DATE_ADD of months keeps the day of the month or
-takes the month's last.
+EXTRACT: `millisecond` and `microsecond` count within the second; `epoch` is whole seconds, rounded
+down; `week` is the ISO week; `dow` is 0 on Sunday. The first unit begins before the least time, so
+in it DATE_TRUNC gives the least time. DATE_ADD of months keeps the day of the month or takes the
+month's last.
 """
 
 from __future__ import annotations

@@ -39,8 +39,11 @@ _EXACT_WHOLE = 2.0**51
 # What Python's datetime and date can hold, in microseconds and days since 1970.
 _PYTHON_TIMES = {TIMESTAMP: (-62135596800000000, 253402300799999999), DATE: (-719162, 2932896)}
 _IEEE: Mapping[str, ArrayFunction] = {
-    "lt": pc.less, "le": pc.less_equal, "gt": pc.greater, "ge": pc.greater_equal,
-}  # fmt: skip
+    "lt": pc.less,
+    "le": pc.less_equal,
+    "gt": pc.greater,
+    "ge": pc.greater_equal,
+}
 
 
 def asks_python(why: str) -> RowFailure:

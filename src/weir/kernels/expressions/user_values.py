@@ -45,8 +45,14 @@ ConvertValue = Callable[[object], object]
 
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _PLAIN = {
-    BIGINT: int, INT: int, DOUBLE: float, BOOLEAN: bool, STRING: str, BINARY: bytes, DATE: date,
-}  # fmt: skip
+    BIGINT: int,
+    INT: int,
+    DOUBLE: float,
+    BOOLEAN: bool,
+    STRING: str,
+    BINARY: bytes,
+    DATE: date,
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _BITS = {BIGINT: 63, INT: 31}
@@ -370,9 +376,15 @@ def _decimal(value: object, dtype: pa.DataType) -> Decimal:
 
 
 _SIMPLE: dict[pa.DataType, Callable[[object, pa.DataType], object]] = {
-    BIGINT: _integer, INT: _integer, DOUBLE: _double, BOOLEAN: _boolean, STRING: _string,
-    BINARY: _binary, DATE: _date, TIMESTAMP: _timestamp,
-}  # fmt: skip
+    BIGINT: _integer,
+    INT: _integer,
+    DOUBLE: _double,
+    BOOLEAN: _boolean,
+    STRING: _string,
+    BINARY: _binary,
+    DATE: _date,
+    TIMESTAMP: _timestamp,
+}
 
 
 def _nested(dtype: pa.DataType, of: Callable[[pa.DataType], ConvertValue]) -> ConvertValue:

@@ -1,7 +1,9 @@
 """Runs every windowed aggregation: one kernel joins groups, panes, measures and a windower.
 
-Tables of a snapshot: `panes` (key columns, interval, lanes), `groups` (key columns and what the
-windower keeps of a group) and one `values<i>` for each aggregate that keeps values or states.
+Tables of a snapshot, by name:
+    groups      key columns, and what the windower keeps of each group
+    values<i>   key columns, interval, and what measure i keeps of each pane
+    progress    one row: the CTI, and how many rows have arrived
 """
 
 from __future__ import annotations

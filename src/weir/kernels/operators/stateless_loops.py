@@ -20,7 +20,7 @@ def set_bits(words: I64s, bit_numbers: I64s, count: I64):
     found = 0
     for at in range(len(words)):
         word = words[at]
-        while word and found < count:  # behind the last row bits may be anything
+        while word and found < count:  # after the last row bits may be anything
             rows[found] = 64 * at + bit_numbers[((word & -word) * _DE_BRUIJN) >> 58 & 63]
             found += 1
             word &= word - 1

@@ -13,6 +13,9 @@ Contract of a windower
 4. `forgets(groups)` says which of the groups without panes need not be remembered.
 5. `first_from(time)` gives the first position whose window starts at this time or later, or START
    where positions have no times.
+6. The kernel calls `grow` before it uses a new group, and `opened` when it has made new panes.
+7. `group_state` is what a snapshot keeps of groups; `restore` loads it, and `entered` then says
+   which of the restored panes were in their windows.
 """
 
 from __future__ import annotations

@@ -40,15 +40,17 @@ from weir.kernels.structures.rows import raw_values
 from weir.plan.states import Cell, StateMerge
 
 FastKind: TypeAlias = Literal["number", "sum", "window", "handle"]
-Flags: TypeAlias = npt.NDArray[np.uint8]
 
 _INTEGERS = (INT, BIGINT)
 _FIXED = (BOOLEAN, DOUBLE, TIMESTAMP, DATE, *_INTEGERS)
 _OPS = {"set": SET, "add": ADD, "max": MAX, "min": MIN}
 _OPS_OF_DOUBLES = {"set": SET, "max": MAX_FLOAT, "min": MIN_FLOAT, "add_float": ADD_FLOAT}
 _READS: dict[FastKind, int] = {
-    "number": READ, "handle": READ, "sum": READ_SUM, "window": READ_WINDOW,
-}  # fmt: skip
+    "number": READ,
+    "handle": READ,
+    "sum": READ_SUM,
+    "window": READ_WINDOW,
+}
 
 
 @dataclass(frozen=True, slots=True)

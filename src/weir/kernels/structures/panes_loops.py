@@ -10,7 +10,7 @@ from weir.loops.compiled import compiled, in_place
 ENTER, EXIT, EMIT = range(3)
 """Kinds of operations: a pane enters its group's window or leaves it; a result is asked for."""
 _NEW, _SEEN = -1, -2
-"""Marks of a number that is not known: before its first row and behind it."""
+"""Marks of a number that is not known: before its first row, and after it."""
 
 
 @compiled

@@ -169,9 +169,9 @@ def _warn_of_windows_and_points(left: Validity, right: Validity, position: Posit
         f"{windows.names} meets only those whose time lies inside it",
         position,
         f"write how long rows of {names} are valid, (SELECT * FROM {name} WITH LIFETIME(vs, NULL)) "
-        f"AS {name} for ever after; or ASOF JOIN for the latest row before; WITH POINT there if "
+        f"AS {name} from then on; or ASOF JOIN for the latest row before; WITH POINT there if "
         "it is meant",
-        f"write how long rows of {names} are valid, .lifetime('vs', lit(None)) for ever after; or "
+        f"write how long rows of {names} are valid, .lifetime('vs', lit(None)) from then on; or "
         "kind='asof' for the latest row before; .point() if it is meant",
     )
 

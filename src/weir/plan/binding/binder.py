@@ -151,13 +151,13 @@ def _column(column: Column, scope: NameScope) -> Expr:
         return replace(expr, position=column.position)
     if column.name in WINDOW_COLUMNS:
         raise PlanError(
-            f"there is no window yet in {scope.clause}: no `{column.name}`",
+            f"`{column.name}` cannot stand in {scope.clause}: there are no windows before it",
             position=column.position,
         )
     if column.name in ("vs", "ve"):  # of a join there is none before its rows are
         inputs = [f"`{n}`" for n in _names(scope) if n.endswith(f".{column.name}")]
         raise PlanError(
-            f"there is no `{column.name}` of the result yet in {scope.clause}",
+            f"`{column.name}` of the result cannot stand in {scope.clause}",
             position=column.position,
             hint=f"write {' or '.join(inputs)}" if inputs else "",
         )

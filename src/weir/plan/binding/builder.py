@@ -171,7 +171,7 @@ def _check_order(expr: Expr) -> None:
         raise PlanError(
             "ORDER BY takes columns, not a constant",
             position=expr.position,
-            hint="name the column: numbers are not counted from the left here",
+            hint="name the column: a number does not stand for a column's position",
         )
 
 

@@ -178,9 +178,9 @@ class SelectBuilder:
         there are such rows."""
         if isinstance(self.select.with_clause, Session | CountWindow):
             raise PlanError(
-                "SELECT DISTINCT does not say of which rows such a window is one",
+                "SELECT DISTINCT over SESSION or COUNT windows needs GROUP BY",
                 position=self.select.with_position,
-                hint="say it: SELECT … GROUP BY columns WITH …",
+                hint="such windows belong to groups: write SELECT … GROUP BY columns WITH …",
             )
         exprs = (item.expr for item in items if not isinstance(item.expr, Star))
         names = dict.fromkeys(name for expr in exprs for name in sorted(columns_of(expr)))
@@ -210,7 +210,7 @@ class SelectBuilder:
             raise PlanError(
                 "GROUP BY takes columns and expressions, not a constant",
                 position=expr.position,
-                hint="name the column: numbers are not counted from the left here",
+                hint="name the column: a number does not stand for a column's position",
             )
         return bound
 

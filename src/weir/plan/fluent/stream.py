@@ -312,8 +312,8 @@ class Stream(LifetimeMethods, ResultMethods):
 
     @instead(**dict.fromkeys(("desc", "descending", "ascending", "reverse"), 'by=col("v").desc()'))
     def top(self, k: int, by: Named | Sequence[Named] = (), *, ties: bool = False) -> Stream:
-        """Keep the first k rows of an order, of each window right after a hopping one, else of each
-        instant.
+        """Keep the first k rows by an order: of each window if this is an aggregate over hopping
+        windows, else of each instant.
 
         >>> from weir import col, collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -354,7 +354,7 @@ class Stream(LifetimeMethods, ResultMethods):
         """Set how the stage that makes these rows recovers in a live run.
 
         The strategy is `checkpoint(10s)`, `replay` or `replicate(2)`; a stage that reads an input
-        takes checkpoints. It applies to all that the stage does, before and after.
+        takes checkpoints. It applies to the whole stage, with the operators before and after this.
 
         >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -396,7 +396,7 @@ class Stream(LifetimeMethods, ResultMethods):
         return Stream(apply([self.node], [()], using))
 
     def reduce(self, *keys: str, using: OperatorCall) -> Stream:
-        """Run the user's operator over the rows of each key apart, as REDUCE.
+        """Run the user's operator separately over the rows of each key, as REDUCE.
 
         >>> from weir import collect, operator, stream
         >>> @operator(columns={"n": "BIGINT"})

@@ -68,9 +68,10 @@ class ResultMethods:
     def to(self, path: str | Path, name: str | None = None) -> Output:
         """Write the rows to a file or a folder, as OUTPUT … TO in a script.
 
-        A runner takes one such output or a list of them. `name` is what reports, callbacks and
-        readers call it; else it is the input's, of which only rows or lifetimes were changed, or
-        the file's. Two streams of one name cannot be written by one program.
+        A runner takes one such output or a list of them. Reports, callbacks and readers know the
+        output by its `name`. By default that is the stream's name (an input's, if only its rows or
+        lifetimes were changed since), else the file's. In one program, two streams with the same
+        name cannot be written.
 
         >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")

@@ -39,7 +39,7 @@ Condition: TypeAlias = "Term | str"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Term:
-    """A `Term` is an expression to be; `shown_as` and `descending` apply where it stands in a list.
+    """A `Term` is an expression in the making; lists of terms use `shown_as` and `descending`.
 
     >>> (col("v") + 1).as_("next").shown_as
     'next'

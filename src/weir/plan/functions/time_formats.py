@@ -14,9 +14,21 @@ from typing import Literal, TypeAlias
 from weir.errors import PlanError
 
 TimeField: TypeAlias = Literal[
-    "year", "short_year", "quarter", "month", "month_name", "day", "day_of_year", "day_name",
-    "hour", "half_hour", "half", "minute", "second", "fraction",
-]  # fmt: skip
+    "year",
+    "short_year",
+    "quarter",
+    "month",
+    "month_name",
+    "day",
+    "day_of_year",
+    "day_name",
+    "hour",
+    "half_hour",
+    "half",
+    "minute",
+    "second",
+    "fraction",
+]
 
 
 @dataclass(frozen=True, slots=True)

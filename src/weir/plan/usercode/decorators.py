@@ -250,7 +250,7 @@ def _name(function: Callable[..., object]) -> str:
 def _refuse_lazy(function: object, name: str) -> None:
     for is_lazy, what in _LAZY:
         if is_lazy(function):
-            raise PlanError(f"{name} is {what}: a call of it runs nothing")
+            raise PlanError(f"{name} is {what}: calling it runs nothing")
 
 
 _LAZY = (

@@ -6,8 +6,9 @@ Rules
    running them did (a table that was filled in another module, a setting of `decimal`) is done in
    the process that parsed the program, in Spark's workers and in hosts.
 2. The files import modules of the program's folder by their plain names. These travel as texts, and
-   are nobody else's: two programs in one process may each have a `helper.py`. They are loaded under
-   names of the program's own, so they do not show in `sys.modules` by their plain ones.
+   belong to this program alone: two programs in one process may each have a `helper.py`. They are
+   loaded under names of the program's own, so they do not show in `sys.modules` by their plain
+   ones.
 3. What is run is the text that was read when the program was parsed, here and elsewhere: never
    Python's cache, which may be older than a change within the same second.
 """
@@ -18,7 +19,7 @@ import builtins
 import marshal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder, SourceLoader
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -100,14 +101,6 @@ class ImportedFiles:
         name = str(names.get("__name__")).removeprefix(f"{self._space.prefix}.")
         return name if self._space.holds(name) and vars(self.named(name)) is names else None
 
-    def modules(self) -> Iterator[tuple[int | str, ModuleType]]:
-        """Return what was run: files by their numbers, modules of the folder by their names."""
-        yield from enumerate(self._ran)
-        for name in self._space.texts:
-            module = sys.modules.get(f"{self._space.prefix}.{name}")
-            if module is not None:
-                yield name, module
-
     def named(self, home: int | str) -> ModuleType:
         """Return a file's module by its number, or one of the folder by its name."""
         if isinstance(home, int):
@@ -172,35 +165,6 @@ class CarriedFunction:
         )
         held = (f.__name__, f.__defaults__, f.__kwdefaults__, closure)
         return _carried_here, (self.imported, home, marshal.dumps(f.__code__), *held)
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedGlobal:
-    """A `CarriedGlobal` gives what a program's file calls by a name, as it is in the process that
-    calls it: an object of a class of the program's own has no other way to travel."""
-
-    imported: ImportedFrom
-    home: int | str
-    name: str
-
-    def __call__(self) -> object:
-        value: object = vars(self.imported.files.named(self.home))[self.name]
-        return value
-
-    @property
-    def __name__(self) -> str:
-        return self.name
-
-
-def carried_global(value: object, imported: ImportedFrom | None) -> CarriedGlobal | None:
-    """Return the name of an object whose class is the program's own, in a form that travels."""
-    if imported is None or not type(value).__module__.startswith(IMPORTED):
-        return None
-    for home, module in imported.files.modules():
-        for name, thing in vars(module).items():
-            if thing is value:
-                return CarriedGlobal(imported, home, name)
-    return None
 
 
 def carried(thing: Thing, imported: ImportedFrom | None) -> Thing | CarriedFunction:

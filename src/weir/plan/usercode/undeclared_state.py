@@ -1,7 +1,7 @@
 """Finds where the methods of a user's class set attributes that are not declared as state.
 
 A restart makes a new instance and gives it the declared state; whatever else a call left in it is
-gone, and the answer is another one from there on. What `__init__` sets is made again, and fine.
+lost, and the answer differs from there on. What `__init__` sets is set again, so it is safe.
 
 The source of the methods shows plain assignments (`self.last = …`), in the methods that Weir calls
 and in those of the class that these use. Other ways (`setattr`, a list that is changed in place)

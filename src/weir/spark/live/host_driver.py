@@ -152,11 +152,12 @@ class _Session:
             return
 
     def _report(self) -> None:
-        if self._reporter.is_due(time.monotonic()):
+        now = time.monotonic()
+        if self._reporter.is_due(now) and self._machine.is_report_due(now):
             report = self._machine.report(
-                self._server.url, self._slot, os.getpid(), socket.gethostname()
+                now, self._server.url, self._slot, os.getpid(), socket.gethostname()
             )
-            unreached = self._receivers.unreached(time.monotonic())
+            unreached = self._receivers.unreached(now)
             self._reporter.tell(msgspec.structs.replace(report, unreached=unreached))
 
     def _close(self) -> None:

@@ -6,7 +6,10 @@ Rules
 2. A host that cannot reach the manager for `ALONE` seconds gives up. An attempt counts for no
    longer than a call may take: while the user's code holds Python's lock, an answer that has come
    cannot be taken.
-3. A sign of life that is not answered within `PULSE_WITHIN` seconds is given up, and the next one
+3. One report is under way at a time, and the host makes no other before it was answered or has
+   failed: the next one says all that is new until then. Meanwhile the last one is sent again and
+   again, as a sign of life.
+4. A sign of life that is not answered within `PULSE_WITHIN` seconds is given up, and the next one
    goes over a new connection: after a link was down, one that is new works at once, an old one
    only when TCP tries again.
 """
@@ -32,7 +35,7 @@ from weir.spark.live.step_notes import SharedNotes
 ALONE = 20.0
 """Seconds; see rule 2."""
 PULSE_WITHIN = 1.0
-"""Seconds; see rule 3."""
+"""Seconds; see rule 4."""
 
 
 class ToManager:
@@ -138,6 +141,8 @@ class Reporter:
         self._manager = ToManager(job)
         self._last: Report | None = None
         self._reported_at = 0.0
+        self._under_way = False
+        """Whether the last report was not answered yet, and has not failed."""
         self._wake = threading.Event()
         self._closed = False
         self._shown: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -147,10 +152,10 @@ class Reporter:
         threading.Thread(target=self._run, daemon=True, name="reporter").start()
 
     def is_due(self, now: float) -> bool:
-        return now - self._reported_at >= self._job.report_every
+        return not self._under_way and now - self._reported_at >= self._job.report_every
 
     def tell(self, report: Report) -> None:
-        self._reported_at = time.monotonic()
+        self._reported_at, self._under_way = time.monotonic(), True
         self._last = report
         self._wake.set()
 
@@ -167,15 +172,18 @@ class Reporter:
             if self._last is None:
                 continue
             began = time.monotonic()
+            last = self._last
             try:
-                answer = self._report(self._last)
+                answer = self._report(last)
             except ChannelErrors as error:
+                self._under_way = False
                 time.sleep(self._job.report_every)
                 if absence.failed(time.monotonic() - began):
                     self._put(RunError(f"the job manager cannot be reached: {error}"))
                     return
                 continue
             absence.answered()
+            self._under_way = self._last is not last
             self._notes.beat()
             try:
                 if answer:

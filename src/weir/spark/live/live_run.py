@@ -366,8 +366,8 @@ def source_totals(
 ) -> Iterator[SourceTotal]:
     """Count what each source has read, by its last report."""
     for placement in placements:
-        spec, found = topology.vertices[placement.vertex], placement.report
-        if spec.kind == "source" and found is not None:
+        spec, found = topology.vertices[placement.vertex], placement.figures
+        if spec.kind == "source" and placement.report is not None:
             name = source_of(plan, spec).name
             yield SourceTotal(
                 vertex=spec.id, source=name, events=found.events, late=found.late, bad=found.bad

@@ -10,7 +10,7 @@ from weir.plan.durations import UNITS, parse_duration
 from weir.spark.live.tls import Tls
 
 GRACE = "10s"
-"""How long the last checkpoint of a job that is stopped may take."""
+"""How long a stopped job may take for its last checkpoint."""
 
 
 def grace_seconds(text: str) -> float:

@@ -1,7 +1,8 @@
 """The driver of the job manager: it runs in the Spark driver, answers hosts, and writes the record.
 
 One thread runs the machine; threads of the server bring reports and wait for its answers, others
-read and write the store. Once a second the driver writes the status of the job, and what has
+read and write the store. At most one report of a host waits for the machine: a newer one takes its
+place. Once a second the driver writes the status of the job, and what has
 happened since, to the store, for `weir status` and `weir story`; and once more when the job has
 ended, in whatever way. The history of its figures follows every `KEEP_EVERY` seconds.
 """
@@ -13,13 +14,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 
 from weir.errors import RunError
 from weir.job.history import HistoryKeeper
 from weir.job.manager import Manager
-from weir.job.messages import Orders, Preparing
+from weir.job.messages import Orders, Preparing, Report
 from weir.job.record_writer import TAKEN_OVER
 from weir.job.signals import (
     Answer,
@@ -55,6 +57,13 @@ BUSY = 2.0
 """Seconds that a host may be at a step when the job is over, until it is not waited for."""
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A report of this session waits for the machine."""
+
+    session: str
+
+
 class ManagerDriver:
     """Runs a `Manager` with a server, threads and a store, until the job has ended."""
 
@@ -68,7 +77,13 @@ class ManagerDriver:
         history: HistoryKeeper | None = None,
     ) -> None:
         self._machine, self._show, self._history = manager, show, history
-        self._inbox: queue.SimpleQueue[ManagerSignal | BaseException] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[ManagerSignal | Waiting | BaseException] = (
+            queue.SimpleQueue()
+        )
+        self._reports: dict[str, Report] = {}
+        """For each session the report that the machine has not taken yet; a newer one says all that
+        it says, and takes its place."""
+        self._reports_lock = threading.Lock()
         self._answers: dict[str, queue.SimpleQueue[Orders]] = {}
         """For each session whose report waits for an answer, where to put the orders."""
         self._lines: Counter[str] = Counter()
@@ -168,6 +183,9 @@ class ManagerDriver:
             while True:
                 if isinstance(signal, BaseException):
                     raise signal
+                if isinstance(signal, Waiting):
+                    with self._reports_lock:
+                        signal = Reported(self._reports.pop(signal.session))
                 self._do(self._machine.handle(signal, time.monotonic()))
                 signal = self._inbox.get_nowait()
         except queue.Empty:
@@ -221,7 +239,11 @@ class ManagerDriver:
             raise
         # Only while the report waits: orders that come too late are for the next report.
         answers = self._answers[report.session] = queue.SimpleQueue()
-        self._inbox.put(Reported(report))
+        with self._reports_lock:
+            is_next = report.session not in self._reports
+            self._reports[report.session] = report
+        if is_next:
+            self._inbox.put(Waiting(report.session))
         try:
             orders = answers.get(timeout=ANSWER_WITHIN)
             while not answers.empty():

@@ -25,6 +25,7 @@ from weir.events.arrow_streams import check_intact
 from weir.events.batch import Int64s, empty_batch
 from weir.job.messages import (
     Checkpoint,
+    Figures,
     Orders,
     Preparing,
     Pulse,
@@ -190,7 +191,8 @@ def read_report(body: bytes, topology: Topology, hosts: int) -> Report:
         raise _bad("a report", error) from None
     if not 0 <= report.slot < hosts:
         raise _bad("a report", f"slot {report.slot} of {hosts} hosts")
-    _check_counts("a report", (report.number, report.pid))
+    _check_counts("a report", (report.number, report.pid, report.taken))
+    _check_counts("a report", (report.since, report.upto - report.since))
     if not math.isfinite(report.clock):
         raise _bad("a report", f"a clock that shows {report.clock}")
     _check_step("a report", report.step, topology)
@@ -206,30 +208,9 @@ def read_report(body: bytes, topology: Topology, hosts: int) -> Report:
 
 def _check_vertex(spec: VertexSpec, report: VertexReport) -> None:
     what = f"the report of vertex {spec.id}"
-    reads, writes = _widths(spec)
-    # One that is still loading has no positions yet.
-    if len(report.inputs) not in (0, reads) or len(report.outputs) not in (0, writes):
-        raise _bad(what, f"{len(report.inputs)} inputs and {len(report.outputs)} outputs")
-    if abs(report.cti) > _LARGEST + 1:
-        raise _bad(what, f"the time {report.cti}")
-    _check_counts(
-        what,
-        (
-            *report.inputs,
-            *report.outputs,
-            report.incarnation,
-            report.events,
-            report.state_rows,
-            report.queued_bytes,
-            report.late,
-            report.bad,
-            report.kept,
-            *report.flushed.values(),
-        ),
-    )
-    for cti, at in report.marks:
-        if abs(cti) > _LARGEST + 1 or not math.isfinite(at):
-            raise _bad(what, f"a mark ({cti}, {at})")
+    _check_counts(what, (report.incarnation, report.kept, *report.flushed.values()))
+    if report.figures is not None:
+        _check_figures(what, spec, report.figures)
     for checkpoint in report.checkpoints:
         _check_checkpoint(what, spec, checkpoint)
     _check_log(what, spec, report.log_end)
@@ -241,6 +222,20 @@ def _check_vertex(spec: VertexSpec, report: VertexReport) -> None:
             # The manager will delete this object one day, so its name must be right.
             if not (segment.key.startswith(f"streams/{stream}/") and is_known(segment.key)):
                 raise _bad(what, f"a segment {segment.key!r}")
+
+
+def _check_figures(what: str, spec: VertexSpec, figures: Figures) -> None:
+    reads, writes = _widths(spec)
+    # One that is still loading has no positions yet.
+    if len(figures.inputs) not in (0, reads) or len(figures.outputs) not in (0, writes):
+        raise _bad(what, f"{len(figures.inputs)} inputs and {len(figures.outputs)} outputs")
+    if abs(figures.cti) > _LARGEST + 1:
+        raise _bad(what, f"the time {figures.cti}")
+    counts = (figures.events, figures.state_rows, figures.queued_bytes, figures.late, figures.bad)
+    _check_counts(what, (*figures.inputs, *figures.outputs, *counts))
+    for cti, at in figures.marks:
+        if abs(cti) > _LARGEST + 1 or not math.isfinite(at):
+            raise _bad(what, f"a mark ({cti}, {at})")
 
 
 def _check_log(what: str, spec: VertexSpec, end: ObjectRef | None) -> None:
@@ -274,6 +269,7 @@ def read_orders(body: bytes, topology: Topology) -> Orders:
         orders = decode_orders(body)
     except _UNREADABLE as error:
         raise _bad("orders", error) from None
+    _check_counts("orders", (orders.since, orders.upto - orders.since, orders.taken, orders.heard))
     for order in orders.vertices:
         spec = topology.vertices.get(order.vertex)
         if spec is None:
@@ -283,6 +279,13 @@ def read_orders(body: bytes, topology: Topology) -> Orders:
             _check_checkpoint(what, spec, order.restart)
         _check_log(what, spec, order.log_end)
         _check_counts(what, (order.incarnation, *order.collect.values(), *order.floors.values()))
+    for vertex in (*orders.dropped, *orders.served):
+        if vertex not in topology.vertices:
+            raise _bad("orders", f"a vertex {vertex!r}, which the job does not have")
+    for stream in (*orders.segments, *orders.collect, *orders.floors):
+        if stream not in topology.streams:
+            raise _bad("orders", f"a stream {stream!r}, which the job does not have")
+    _check_counts("orders", (*orders.collect.values(), *orders.floors.values()))
     return orders
 
 

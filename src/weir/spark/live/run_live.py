@@ -66,24 +66,26 @@ def run_live(
     """Run a program continuously until its inputs end: a text, a `Path` to one, a checked program,
     or streams with where they go (`stream.to("path")`).
 
-    The answer is None when the job was stopped before, by Ctrl-C or SIGTERM or because `stop` said
-    so: then `resume` goes on with what is in the `store`, a folder or a bucket's URL; "auto" begins
-    the job if there is none. If the functions that it calls have changed since, that is a
-    PlanError unless `accept_code_changes`.
-    The last checkpoint may take as long as `grace`; a second signal does not wait for it. The
-    report of a job that had finished already has outputs, and no inputs or events.
+    Returns None if the job was stopped (by Ctrl-C, by SIGTERM, or because `stop` returned True).
+    With `resume`, a later call continues from the `store`, which is a folder or a bucket's URL;
+    "auto" resumes a job if there is one, and otherwise starts it. If functions that the program
+    calls have changed since, that is a PlanError unless `accept_code_changes`. The last checkpoint
+    may take as long as `grace`; a second signal does not wait for it. The report of a job that had
+    finished before has outputs, but no inputs or events.
 
-    Without `spark`, the active session runs it, or one made for it with a slot for each of the
-    `hosts` and one more. `callbacks` has a function for each OUTPUT … TO 'callback:', by the
-    stream's name: it runs in the hosts, as rows come, and gets (partition, number of the first
-    row, rows as a record batch), at least once each. `progress` is called here, now and then, with
-    a `LiveProgress`. `tls` has the files of a certificate, its key and, unless it signs itself,
-    the authority. `settings` overrides what the program SETs: `{"flush_interval": "100ms"}`.
-    `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; a job that is resumed
-    keeps its parallelism. With `check` the program runs twice more over the same inputs, which must
-    end by themselves, before the outputs are put in their places; other rows are a
-    DeterminismViolation. The program of an app is compared with the serial loop before anything is
-    committed: `shadow` is over how many first events (0: not at all).
+    Without `spark`, the active session runs the job, or one made for it with a task slot for each
+    of the `hosts` and one more. `callbacks` has a function for each OUTPUT … TO 'callback:', by
+    the stream's name: it runs in the hosts, as rows come, and gets (partition, number of the first
+    row, rows as a record batch), at least once each. `progress` is called in this process, now and
+    then, with a `LiveProgress`. `tls` has the files of a certificate, its key and, unless it signs
+    itself, the authority. `settings` overrides what the program SETs: `{"flush_interval":
+    "100ms"}`. `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; a resumed
+    job keeps its parallelism.
+
+    With `check`, the program runs twice more over the same inputs, which must end by themselves,
+    before the outputs are renamed to their paths; other rows are a DeterminismViolation. An app is
+    compared with the serial loop before anything is committed, over its first `shadow` events
+    (0: not at all).
     """
     check_numbers(cut=cut, parallelism=parallelism, hosts=hosts)
     checked = as_program(program, params=params, directory=directory)

@@ -108,9 +108,9 @@ class ShadowGate:
 def _read_so_far(machine: Manager) -> tuple[int, bool]:
     """Return how many events the sources of a job have read, and whether they have ended."""
     sources = {spec.id for spec in machine.topology.sources}
-    reports = [p.report for p in machine.placements if p.vertex in sources]
-    has_ended = all(report is not None and report.status == "done" for report in reports)
-    return sum(report.events for report in reports if report is not None), has_ended
+    placements = [p for p in machine.placements if p.vertex in sources]
+    has_ended = all(p.report is not None and p.report.status == "done" for p in placements)
+    return sum(p.figures.events for p in placements), has_ended
 
 
 def _in_thread(work: Callable[[], int]) -> Future[int]:

@@ -8,15 +8,18 @@ Contract
 3. Partitions below 0 name no vertex: `REPORT` rows carry a report of a task, `COLLECTED` ones
    rows of an output asked for in memory; `input` is then the output's number in the job.
 4. Writers hold at most about `HELD_BYTES` in all, however many vertices they write to.
-5. Where a job has a folder for them, blocks for vertices lie in files (`block_files.py`), and
+5. Where a job has a folder for them, blocks for vertices lie in files, one for each task, and
    `block` says where.
 """
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
@@ -27,7 +30,6 @@ from weir.loops.arrow_memory import numbers_of
 from weir.reliable.log import batch_bytes
 from weir.reliable.stream import Entry
 from weir.spark.narrow import narrowed, widened
-from weir.spark.offline.block_files import BlockFile
 from weir.spark.session import BLOCK_BYTES
 
 HELD_BYTES = 64 << 20
@@ -187,8 +189,8 @@ class BlockStream:
             return
         rows = concat_batches(self._waiting)
         size, self._waiting, self.held_bytes = self.held_bytes, [], 0
-        for piece in _pieces(rows, self._block_bytes):
-            self._out.add_rows(self._partition, self._input, piece)
+        for some in _halved(rows, self._block_bytes):
+            self._out.add_rows(self._partition, self._input, some)
         self._out.hold(-size)
 
 
@@ -199,10 +201,55 @@ def _without_rest(rows: Batch, size: int) -> Batch:
     return rows.take(np.arange(len(rows))) if kept > 4 * size else rows
 
 
-def _pieces(rows: Batch, limit: int) -> Iterator[Batch]:
+def _halved(rows: Batch, limit: int) -> Iterator[Batch]:
     if len(rows) <= 1 or batch_bytes(rows) <= limit:
         yield rows
         return
     middle = len(rows) // 2
-    yield from _pieces(rows.slice(0, middle), limit)
-    yield from _pieces(rows.slice(middle, len(rows)), limit)
+    yield from _halved(rows.slice(0, middle), limit)
+    yield from _halved(rows.slice(middle, len(rows)), limit)
+
+
+class BlockPlace(msgspec.Struct, frozen=True, array_like=True):
+    """Says where a block lies: in which file, from where on, how many bytes."""
+
+    file: str
+    start: int
+    size: int
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(BlockPlace)
+
+
+class BlockFile:
+    """Keeps the blocks of a task in a file, if all tasks run on one machine.
+
+    Spark copies what it carries some ten times between two tasks; it was a third of the processor
+    time of a replay. A task that runs twice writes two files, and readers find the one that the
+    surviving rows name.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._name = folder, uuid.uuid4().hex
+        self._file: pa.NativeFile | None = None
+
+    def write(self, block: pa.Buffer) -> bytes:
+        """Write a block, and return its place as it goes through Spark."""
+        if self._file is None:
+            self._file = pa.OSFile(os.path.join(self._folder, self._name), "wb")
+        start = self._file.tell()
+        self._file.write(block)
+        return _encoder.encode(BlockPlace(self._name, start, block.size))
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def read_block(folder: str, place: bytes | pa.Buffer) -> pa.Buffer:
+    """Read the block that lies at a place."""
+    block = _decoder.decode(place)
+    with pa.OSFile(os.path.join(folder, block.file)) as file:
+        file.seek(block.start)
+        return file.read_buffer(block.size)

@@ -34,7 +34,7 @@ from weir.spark.offline.blocks import COLLECTED, decode, rows_of
 from weir.spark.offline.query import job_frame
 from weir.spark.offline.targets import Target
 from weir.spark.offline.tasks import Records
-from weir.spark.offline.waves import make_job, make_piece
+from weir.spark.offline.waves import make_job, make_layout
 from weir.spark.session import ARROW_BATCHES, default_parallelism
 from weir.spark.spark_types import spark_record, spark_schema, weir_type
 
@@ -59,8 +59,8 @@ def from_spark(
     lifetime: Ticks | None = None,
     name: str | None = None,
 ) -> Stream:
-    """Make a stream of a DataFrame with a time column; `name` is its name in joins, which must be
-    its own (`DataFrame1`, `DataFrame2`, … by default).
+    """Make a stream of a DataFrame with a time column; `name` is its name in joins, which no
+    other input may have (`DataFrame1`, `DataFrame2`, … by default).
 
     `vs` is a column of timestamps or of ticks; `ve` one of ends (NULL: open), or `lifetime` a
     duration for all; with neither, events are points.
@@ -93,11 +93,11 @@ def to_spark(
     form = OutputForm("", stream.schema)
     target = Target("rows", 0, form)
     cores = default_parallelism(spark)
-    piece = make_piece(program, partitions, [target], parallelism or min(cores, MOST_VERTICES))
+    layout = make_layout(program, partitions, [target], parallelism or min(cores, MOST_VERTICES))
     for key, value in ARROW_BATCHES.items():
         spark.conf.set(key, value)  # stays: the query is planned when somebody asks for rows
     frames = frames_of(program, partitions)
-    rows = job_frame(spark, make_job([piece]), cores, frames=frames)
+    rows = job_frame(spark, make_job([layout]), cores, frames=frames)
     return rows.where(f.col("partition") == COLLECTED).mapInArrow(
         _Decoding(form), spark_schema(form.columns)
     )

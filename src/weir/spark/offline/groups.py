@@ -7,20 +7,24 @@ task of its own is written here, a part for each of its streams.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weir.events.batch import OPEN, Batch, empty_batch
+from weir.files.buckets import download_object, upload_file
 from weir.plan.stages import StagedPlan
+from weir.plan.urls import is_object_url
+from weir.reliable.differences import RowDifference
 from weir.reliable.digest import OrderedChecksum
 from weir.reliable.memory_stream import MemoryStream
 from weir.reliable.stream import Entry, StreamWriter
-from weir.reliable.traces import Trace
+from weir.reliable.traces import Trace, Traces
 from weir.reliable.views import Arrangement, CellRange, HeldEntry
 from weir.runtime.topology import StreamId, VertexId, VertexSpec
 from weir.runtime.vertices import make_vertex, stream_schema
 from weir.spark.offline.blocks import COLLECTED, Blocks
-from weir.spark.offline.bucket_traces import make_traces
 from weir.spark.offline.reports import (
     ChecksumReport,
     DifferenceReport,
@@ -33,25 +37,61 @@ from weir.spark.offline.targets import PartStream, SinkStream
 from weir.spark.offline.waves import Group, Job, group_of
 
 
+class BucketTraces(Traces):
+    """Traces that are objects below a URL, for machines that share no folder.
+
+    A task writes its traces to a folder of its own and puts them in the bucket when it ends; a task
+    of the second run fetches those that it compares with.
+    """
+
+    def __init__(self, url: str, *, compare: bool = False) -> None:
+        self._own = tempfile.TemporaryDirectory(prefix="weir-traces.")
+        super().__init__(self._own.name, compare=compare)
+        self._url = url
+        self._to_put: list[str] = []
+
+    def of(self, stream: str, columns: Sequence[str]) -> Trace:
+        if not self._compare:
+            self._to_put.append(stream)
+        else:
+            path = os.path.join(self.folder, stream)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            download_object(f"{self._url}/{stream}", path)
+        return super().of(stream, columns)
+
+    def close(self) -> list[RowDifference]:
+        with self._own:
+            differences = super().close()
+            for stream in self._to_put:
+                upload_file(os.path.join(self.folder, stream), f"{self._url}/{stream}")
+        return differences
+
+
+def make_traces(place: str, *, compare: bool) -> Traces:
+    """Make the traces of a task, in a folder that all machines see or below a URL."""
+    kind = BucketTraces if is_object_url(place) else Traces
+    return kind(place, compare=compare)
+
+
 class GroupRun:
     """Holds the streams of a group, and runs the vertices that follow its first. `out` takes what
     leaves the task."""
 
     def __init__(self, job: Job, group: Group, out: Blocks) -> None:
         self._job, self._group, self._out = job, group, out
-        self._piece = job.pieces[group.piece]
+        self._layout = job.layouts[group.layout]
         self._sinks: list[SinkStream] = []
         self._parts: dict[tuple[int, int], PartStream] = {}
-        self._traces = make_traces(f"{job.traces or ''}/{group.piece}", compare=job.compare)
+        self._traces = make_traces(f"{job.traces or ''}/{group.layout}", compare=job.compare)
         self._between: dict[StreamId, MemoryStream] = {}
-        first, *followers = group_of(self._piece, group.vertex)
+        first, *followers = group_of(self._layout, group.vertex)
         self._inside = {spec.id for spec in followers}
         self.streams = {
             stream: self._carried(stream) for spec in (first, *followers) for stream in spec.outputs
         }
         self._followers = [
             make_vertex(
-                self._piece.plan, spec, [self._between[s] for s in spec.inputs], self.streams
+                self._layout.plan, spec, [self._between[s] for s in spec.inputs], self.streams
             )
             for spec in followers
         ]
@@ -67,27 +107,27 @@ class GroupRun:
     def finish(self) -> None:
         """Flush all blocks and report."""
         self._out.flush()
-        for report in self._reports(self._group.piece):
+        for report in self._reports(self._group.layout):
             self._out.add(report_row(report))
 
-    def _reports(self, piece: int) -> Iterator[TaskReport]:
+    def _reports(self, layout: int) -> Iterator[TaskReport]:
         for stream in self._sinks:
             total = f"{stream.digest.total:032x}"
-            yield DigestReport(piece, stream.sink, total, stream.digest.count)
+            yield DigestReport(layout, stream.sink, total, stream.digest.count)
         for (sink, number), part in self._parts.items():
             yield FileReport(
-                piece=piece, sink=sink, part=number, task=self._group.task, path=part.close()
+                layout=layout, sink=sink, part=number, task=self._group.task, path=part.close()
             )
         for name, carried in self.streams.items():
             if carried.checksum is not None:
-                yield ChecksumReport(piece, name, str(carried.checksum))
+                yield ChecksumReport(layout, name, str(carried.checksum))
         for difference in self._traces.close():
-            yield DifferenceReport(piece, difference)
+            yield DifferenceReport(layout, difference)
 
     # --- streams -----------------------------------------------------------------------------
 
     def _carried(self, name: StreamId) -> CarriedStream:
-        topology = self._piece.topology
+        topology = self._layout.topology
         writer = topology.writer_of(name)
         arrangement = Arrangement(writer.layout(name))
         carriers = [
@@ -98,31 +138,31 @@ class GroupRun:
             for reader, input in topology.readers_of.get(name, ())
         ]
         # What a vertex of a DataFrame reads is as Spark cut it, which need not be so twice.
-        if writer.stage in self._piece.open_stages:
+        if writer.stage in self._layout.open_stages:
             return CarriedStream(carriers, arrangement)
         trace = None
         if self._job.traces is not None:
-            trace = self._traces.of(name, stream_schema(self._piece.plan, writer, name).names)
+            trace = self._traces.of(name, stream_schema(self._layout.plan, writer, name).names)
         checksum = OrderedChecksum() if self._job.check else None
         return CarriedStream(carriers, arrangement, checksum, trace)
 
     def _carrier(self, name: StreamId, reader: VertexId, number: int) -> StreamWriter:
         """Return what brings a stream's rows to one of the inputs that read it."""
-        spec = self._piece.topology.vertices[reader]
+        spec = self._layout.topology.vertices[reader]
         if spec.kind == "sink":
             self._sinks.append(SinkStream(spec.stage, self._to_sink(spec, number)))
             return self._sinks[-1]
         if reader in self._inside:
             return self._between.setdefault(name, MemoryStream(name))
-        partition = self._job.partition_of[Group(self._group.piece, reader)]
+        partition = self._job.partition_of[Group(self._group.layout, reader)]
         return self._out.stream(partition, spec.ports[number])
 
     def _to_sink(self, sink: VertexSpec, part: int) -> StreamWriter:
-        target = self._piece.targets[sink.stage]
+        target = self._layout.targets[sink.stage]
         match target.kind:
             case "file":
                 return self._out.stream(
-                    self._job.partition_of[Group(self._group.piece, sink.id)], 0
+                    self._job.partition_of[Group(self._group.layout, sink.id)], 0
                 )
             case "folder":
                 self._parts[sink.stage, part] = PartStream(target)

@@ -31,7 +31,7 @@ class News(msgspec.Struct, frozen=True):
     """Says what a task has done so far, and which vertex is the first that it runs. Source tasks of
     wave w feed wave w + 1."""
 
-    piece: int
+    layout: int
     vertex: str
     wave: int
     is_source: bool
@@ -70,7 +70,7 @@ class TaskProgress:
         assert self._folder is not None
         is_source = self._name.startswith("s")
         news = News(
-            piece=self._group.piece,
+            layout=self._group.layout,
             vertex=self._group.vertex,
             wave=self._wave,
             is_source=is_source,
@@ -124,15 +124,15 @@ class Watch:
 
     def running(self) -> str:
         """Say which stages the tasks run that have not ended."""
-        unfinished = {(n.piece, n.vertex) for n in read_news(self._folder) if not n.ended}
-        return ", ".join(sorted({self._stage(piece, vertex) for piece, vertex in unfinished}))
+        unfinished = {(n.layout, n.vertex) for n in read_news(self._folder) if not n.ended}
+        return ", ".join(sorted({self._stage(layout, vertex) for layout, vertex in unfinished}))
 
     def _stage(self, number: int, vertex: str) -> str:
-        piece = self._job.pieces[number]
-        spec = piece.topology.vertices[vertex]
+        layout = self._job.layouts[number]
+        spec = layout.topology.vertices[vertex]
         if spec.kind == "sink":
-            return f"the output {piece.plan.sinks[spec.stage].output.title}"
-        return f"stage {spec.stage} ({operators_text(piece.plan, spec)})"
+            return f"the output {layout.plan.sinks[spec.stage].output.title}"
+        return f"stage {spec.stage} ({operators_text(layout.plan, spec)})"
 
 
 class JobsProgress:
@@ -174,7 +174,7 @@ def read_news(folder: str) -> Iterator[News]:
 
 def input_size(job: Job) -> int:
     """Return the bytes of all that a job reads."""
-    return sum(p.size for piece in job.pieces for of in piece.partitions.values() for p in of)
+    return sum(p.size for layout in job.layouts for of in layout.partitions.values() for p in of)
 
 
 def job_progress(job: Job, size: int, news: Sequence[News]) -> Progress:

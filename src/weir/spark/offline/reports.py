@@ -16,20 +16,20 @@ from weir.reliable.digest import Digest
 from weir.runtime.reports import SourceTotal
 from weir.runtime.vertices import source_of
 from weir.spark.offline.blocks import REPORT, BlockRow
-from weir.spark.offline.waves import Piece
+from weir.spark.offline.waves import Layout
 
 
 class SourceReport(msgspec.Struct, tag="source", frozen=True):
     """Says that a partition was read."""
 
-    piece: int
+    layout: int
     total: SourceTotal
 
 
 class DigestReport(msgspec.Struct, tag="digest", frozen=True):
     """Says that rows of an output went by, with their digest."""
 
-    piece: int
+    layout: int
     sink: int
     total: str
     count: int
@@ -43,7 +43,7 @@ class FileReport(msgspec.Struct, tag="file", frozen=True):
     """Says that a file of an output is whole: which of the sink's streams is in it (`part`; 0 where
     all are), which task wrote it, and where it lies."""
 
-    piece: int
+    layout: int
     sink: int
     part: int
     task: int
@@ -53,7 +53,7 @@ class FileReport(msgspec.Struct, tag="file", frozen=True):
 class ChecksumReport(msgspec.Struct, tag="checksum", frozen=True):
     """Tells the ordered checksum of a stream."""
 
-    piece: int
+    layout: int
     stream: str
     checksum: str
 
@@ -61,7 +61,7 @@ class ChecksumReport(msgspec.Struct, tag="checksum", frozen=True):
 class DifferenceReport(msgspec.Struct, tag="difference", frozen=True):
     """Says that a stream has another row than in the first run."""
 
-    piece: int
+    layout: int
     difference: RowDifference
 
 
@@ -69,7 +69,7 @@ class ErrorReport(msgspec.Struct, tag="error", frozen=True):
     """Says that a program failed in a task of a wave. Later waves got too few rows, and may fail
     too."""
 
-    piece: int
+    layout: int
     wave: int
     error: str
 
@@ -90,12 +90,12 @@ def read_task_report(block: bytes | pa.Buffer) -> TaskReport:
     return report
 
 
-def output_digest(reports: Iterable[TaskReport], piece: int, sink: int) -> Digest:
+def output_digest(reports: Iterable[TaskReport], layout: int, sink: int) -> Digest:
     """Add up the digest of a whole output."""
     mine = (
         r.digest
         for r in reports
-        if isinstance(r, DigestReport) and (r.piece, r.sink) == (piece, sink)
+        if isinstance(r, DigestReport) and (r.layout, r.sink) == (layout, sink)
     )
     return sum(mine, Digest())
 
@@ -111,13 +111,13 @@ def differences(reports: Iterable[TaskReport]) -> list[RowDifference]:
     return [r.difference for r in reports if isinstance(r, DifferenceReport)]
 
 
-def source_totals(piece: Piece, reports: Iterable[TaskReport]) -> list[SourceTotal]:
+def source_totals(layout: Layout, reports: Iterable[TaskReport]) -> list[SourceTotal]:
     """Return what was read of each source, in the topology's order; nothing where no task ran."""
     nothing = [
         SourceTotal(
-            vertex=spec.id, source=source_of(piece.plan, spec).name, events=0, late=0, bad=0
+            vertex=spec.id, source=source_of(layout.plan, spec).name, events=0, late=0, bad=0
         )
-        for spec in piece.topology.sources
+        for spec in layout.topology.sources
     ]
     return nothing + [r.total for r in reports if isinstance(r, SourceReport)]
 

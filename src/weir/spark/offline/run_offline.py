@@ -45,7 +45,7 @@ from weir.spark.offline.reports import (
     source_totals,
 )
 from weir.spark.offline.targets import Target
-from weir.spark.offline.waves import Job, Piece, make_job, make_piece
+from weir.spark.offline.waves import Job, Layout, make_job, make_layout
 from weir.spark.row_sample import rows_share_keys
 from weir.spark.session import check_pandas, default_parallelism, session
 
@@ -113,7 +113,7 @@ def run_programs(
     cores = default_parallelism(spark)
     split = parallelism or min(cores, MOST_VERTICES)
     with ExitStack() as undo:
-        pieces, staged_outputs = [], []
+        layouts, staged_outputs = [], []
         for at, program in enumerate(programs):
             outputs = [_staged(n, output, start, undo) for n, output in enumerate(program.outputs)]
             if partitions is None:
@@ -122,8 +122,8 @@ def run_programs(
                 opened = with_frames(program, partitions[at])
             targets = [m.target for m in outputs]
             pays = partial(rows_share_keys, partitions=opened)
-            pieces.append(
-                make_piece(
+            layouts.append(
+                make_layout(
                     program=program,
                     partitions=opened,
                     targets=targets,
@@ -134,8 +134,8 @@ def run_programs(
             staged_outputs.append(outputs)
         frames = {
             path: frame
-            for program, piece in zip(programs, pieces, strict=True)
-            for path, frame in frames_of(program, piece.partitions).items()
+            for program, layout in zip(programs, layouts, strict=True)
+            for path, frame in frames_of(program, layout.partitions).items()
         }
 
         staged = [one.staging for outputs in staged_outputs for one in outputs]
@@ -153,7 +153,7 @@ def run_programs(
         ) -> list[list[TaskReport]]:
             with _block_folder(spark) as blocks:
                 job = make_job(
-                    pieces,
+                    layouts,
                     cut=cut,
                     errors="end",
                     progress=new_folder(),
@@ -169,26 +169,26 @@ def run_programs(
             reports = reports_of(cut, jobs.begin("run"))
             with _other_workers(spark):
                 again = reports_of(other_cut(cut), jobs.begin("run"), compare=True)
-            for piece, reports_of_piece in zip(pieces, again, strict=True):
-                check_same(piece.plan, piece.topology, differences(reports_of_piece))
+            for layout, reports_of_layout in zip(layouts, again, strict=True):
+                check_same(layout.plan, layout.topology, differences(reports_of_layout))
         else:
             reports = reports_of(cut, progress)
         digests = [
             [
-                output_digest(reports_of_piece, at, number)
+                output_digest(reports_of_layout, at, number)
                 for number in range(len(staged_outputs[at]))
             ]
-            for at, reports_of_piece in enumerate(reports)
+            for at, reports_of_layout in enumerate(reports)
         ]
         for at, outputs in enumerate(staged_outputs):
             for number, one in enumerate(outputs):
-                path = _finished(pieces[at].topology.sinks[number], one, pieces[at], reports[at])
+                path = _finished(layouts[at].topology.sinks[number], one, layouts[at], reports[at])
                 one.staging.finish(path, one.target.form.sidecar(digests[at][number]))
         put_all_in_place(staged)
     return [
         run_report(
             directory,
-            source_totals(pieces[at], reports[at]),
+            source_totals(layouts[at], reports[at]),
             map(SinkTotal, program.outputs, digests[at]),
         )
         for at, program in enumerate(programs)
@@ -238,9 +238,9 @@ def _run_job(
     assert job.progress is not None
     with job_settings(spark, job):
         rows = collected(spark, query, Watch(job, job.progress, progress))
-    reports: list[list[TaskReport]] = [[] for _ in job.pieces]
+    reports: list[list[TaskReport]] = [[] for _ in job.layouts]
     for report in (read_task_report(row.block) for row in rows):
-        reports[report.piece].append(report)
+        reports[report.layout].append(report)
     error = first_error(chain.from_iterable(reports))
     if error is not None:
         raise error
@@ -259,7 +259,9 @@ def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
     return _Made(Target(kind, number, form, folder), staging)
 
 
-def _finished(sink: VertexSpec, output: _Made, piece: Piece, reports: Sequence[TaskReport]) -> str:
+def _finished(
+    sink: VertexSpec, output: _Made, layout: Layout, reports: Sequence[TaskReport]
+) -> str:
     """Return the path of the output's file, or of its folder of parts, whole; what no task wrote is
     empty."""
     written = [r for r in reports if isinstance(r, FileReport) and r.sink == sink.stage]
@@ -267,7 +269,7 @@ def _finished(sink: VertexSpec, output: _Made, piece: Piece, reports: Sequence[T
         return written[0].path if written else _empty(output.target)
     files = {(r.part, r.task): r.path for r in written}
     for part, stream in enumerate(sink.inputs):
-        is_open = piece.topology.writer_of(stream).stage in piece.open_stages
+        is_open = layout.topology.writer_of(stream).stage in layout.open_stages
         if not is_open and (part, 0) not in files:
             files[part, 0] = _empty(output.target)
     folder = os.path.join(output.staging.folder, "output")

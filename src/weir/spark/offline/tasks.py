@@ -23,8 +23,7 @@ from weir.plan.stages import stage_schema
 from weir.runtime.failed_rows import complete
 from weir.runtime.source_vertex import PartitionReader
 from weir.runtime.vertices import make_source_vertex, source_of
-from weir.spark.offline.block_files import read_block
-from weir.spark.offline.blocks import BlockRow, Blocks, decode, row_record, rows_of
+from weir.spark.offline.blocks import BlockRow, Blocks, decode, read_block, row_record, rows_of
 from weir.spark.offline.groups import ExchangeReader, GroupRun
 from weir.spark.offline.progress import TaskProgress, tell_failure
 from weir.spark.offline.reports import ErrorReport, FileReport, SourceReport, packed, report_row
@@ -52,7 +51,7 @@ class SourceTask:
                 partition = partition_of(self.job, group)
                 progress = TaskProgress(self.job.progress, self.wave, f"s{number}", group)
                 read = _read(self.job, group, partition, progress)
-                yield from _guarded(self.job, self.wave, group.piece, read)
+                yield from _guarded(self.job, self.wave, group.layout, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +75,24 @@ class FrameTask:
         name = f"s{self.job.spec(group).stage}f{group.task}"
         progress = TaskProgress(self.job.progress, self.wave, name, group)
         read = _read(self.job, group, partition, progress)
-        yield from _guarded(self.job, self.wave, group.piece, read)
+        yield from _guarded(self.job, self.wave, group.layout, read)
 
 
 def frame_path(job: Job, group: Group) -> str:
     """Return the path of the source whose DataFrame a group reads."""
-    return source_of(job.pieces[group.piece].plan, job.spec(group)).path
+    return source_of(job.layouts[group.layout].plan, job.spec(group)).path
 
 
 def partition_of(job: Job, group: Group) -> SourcePartition:
     """Return the partition that a group reads."""
-    piece, spec = job.pieces[group.piece], job.spec(group)
-    return piece.partitions[source_of(piece.plan, spec).name][spec.index]
+    layout, spec = job.layouts[group.layout], job.spec(group)
+    return layout.partitions[source_of(layout.plan, spec).name][spec.index]
 
 
 def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProgress) -> Records:
     """Read a partition from its beginning to its end, through the vertices that it feeds."""
     out = Blocks(job.blocks)
-    run, plan = GroupRun(job, group, out), job.pieces[group.piece].plan
+    run, plan = GroupRun(job, group, out), job.layouts[group.layout].plan
     vertex = make_source_vertex(plan, job.spec(group), partition.name, run.streams)
     reader = PartitionReader(vertex, partition, job.cut or CHUNK_ROWS)
     while not reader.finished:
@@ -102,7 +101,7 @@ def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProg
         yield from out.drain()
         progress.tell(vertex.events, vertex.now, reader.read)
     run.finish()
-    out.add(report_row(SourceReport(group.piece, vertex.total)))
+    out.add(report_row(SourceReport(group.layout, vertex.total)))
     yield from out.drain()
     progress.end(vertex.events)
 
@@ -126,12 +125,12 @@ class WaveTask:
             progress = TaskProgress(self.job.progress, self.wave, str(partition), group)
             is_sink = self.job.spec(group).kind == "sink"
             run = (self._write if is_sink else self._run_vertices)(group, blocks, progress)
-            yield from _guarded(self.job, self.wave, group.piece, run)
+            yield from _guarded(self.job, self.wave, group.layout, run)
 
     def _run_vertices(
         self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress
     ) -> Records:
-        plan, spec = self.job.pieces[group.piece].plan, self.job.spec(group)
+        plan, spec = self.job.layouts[group.layout].plan, self.job.spec(group)
         feeding = [port.links[0].stage for port in plan.stages[spec.stage].ports]
         widths = [len(stage_schema(plan.stages[stage]).columns) for stage in feeding]
         out = Blocks(self.job.blocks)
@@ -158,7 +157,7 @@ class WaveTask:
 
     def _write(self, group: Group, blocks: Iterable[BlockRow], progress: TaskProgress) -> Records:
         sink = self.job.spec(group).stage
-        target = self.job.pieces[group.piece].targets[sink]
+        target = self.job.layouts[group.layout].targets[sink]
         width = len(target.form.schema.columns)
 
         def decoded() -> Iterator[tuple[Batch, int]]:
@@ -172,7 +171,7 @@ class WaveTask:
 
         path = target.write(sorted_slices(decoded(), target.form))
         yield row_record(
-            report_row(FileReport(piece=group.piece, sink=sink, part=0, task=0, path=path))
+            report_row(FileReport(layout=group.layout, sink=sink, part=0, task=0, path=path))
         )
 
 
@@ -184,17 +183,17 @@ def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:
         yield batch.slice(start, start + size)
 
 
-def _guarded(job: Job, wave: int, piece: int, records: Records) -> Records:
+def _guarded(job: Job, wave: int, layout: int, records: Records) -> Records:
     """Give the records; with an error of Weir, which would come again, do what the job says."""
     try:
         yield from records
     except WeirError as error:
         if isinstance(error, EventFailed):
-            complete(error, job.pieces[piece].partitions)
+            complete(error, job.layouts[layout].partitions)
         if job.errors == "raise":
             # Spark's text then begins with our message. This worker ends with the error.
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"
             raise
         if job.errors == "end":
             tell_failure(job.progress, wave, error)
-        yield row_record(report_row(ErrorReport(piece, wave, packed(error))))
+        yield row_record(report_row(ErrorReport(layout, wave, packed(error))))

@@ -24,7 +24,7 @@ from weir.spark.offline.reports import (
     read_task_report,
 )
 from weir.spark.offline.targets import Target
-from weir.spark.offline.waves import Piece, make_job, make_piece
+from weir.spark.offline.waves import Layout, make_job, make_layout
 from weir.spark.session import default_parallelism
 
 TASKS_A_CORE = 4
@@ -48,32 +48,32 @@ def run_trials(
 def _run(
     spark: SparkSession, trials: Sequence[Trial], cut: int | None, progress: OnProgress | None
 ) -> list[Outcome]:
-    pieces = [_piece(number, trial) for number, trial in enumerate(trials)]
+    layouts = [_layout(number, trial) for number, trial in enumerate(trials)]
     cores = default_parallelism(spark)
     reports: dict[int, list[TaskReport]] = {}
     batches: dict[int, list[Batch]] = {}
     with tempfile.TemporaryDirectory(prefix="weir-conform-") as news:
-        job = make_job(pieces, cut=cut, check=True, errors="report", progress=news)
+        job = make_job(layouts, cut=cut, check=True, errors="report", progress=news)
         query = partial(job_frame, spark, job, cores, TASKS_A_CORE * cores)
         with job_settings(spark, job):
             rows = collected(spark, query, Watch(job, news, progress))
     for row in rows:
         if is_output(row):
-            width = len(pieces[row.input].targets[0].form.schema.columns)
+            width = len(layouts[row.input].targets[0].form.schema.columns)
             batches.setdefault(row.input, []).append(decode(row.block, width))
         else:
             report = read_task_report(row.block)
-            reports.setdefault(report.piece, []).append(report)
+            reports.setdefault(report.layout, []).append(report)
     return [
         _outcome(number, reports.get(number, []), batches.get(number, []))
-        for number in range(len(pieces))
+        for number in range(len(layouts))
     ]
 
 
-def _piece(number: int, trial: Trial) -> Piece:
+def _layout(number: int, trial: Trial) -> Layout:
     form = OutputForm("", output_schema(trial.program.outputs[0]))
     target = Target("rows", number, form)
-    return make_piece(trial.program, trial.partitions, [target], trial.parallelism)
+    return make_layout(trial.program, trial.partitions, [target], trial.parallelism)
 
 
 def _outcome(number: int, reports: Sequence[TaskReport], batches: Sequence[Batch]) -> Outcome:

@@ -32,9 +32,9 @@ from weir.spark.offline.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Holds one program of a job: its plan and topology, the data of its sources, where its outputs
-    go."""
+class Layout:
+    """Holds one program of a job, laid out in vertices: its plan and topology, the data of its
+    sources, where its outputs go."""
 
     plan: StagedPlan
     topology: Topology
@@ -48,7 +48,7 @@ class Piece:
 class Group:
     """Names the vertices that one task runs, by the first of them; see rule 1."""
 
-    piece: int
+    layout: int
     vertex: VertexId
     task: int = 0
     """Which of the tasks that run the vertex of an open stage."""
@@ -63,7 +63,7 @@ or become a report, and the rest goes on; or that, and the driver ends the job a
 class Job:
     """Holds all that tasks must know."""
 
-    pieces: tuple[Piece, ...]
+    layouts: tuple[Layout, ...]
     waves: tuple[Mapping[int, Group], ...]
     """Wave w, from 1 on, is `waves[w - 1]`: its groups by partition."""
     sources: tuple[tuple[Group, ...], ...]
@@ -87,7 +87,7 @@ class Job:
 
     def spec(self, group: Group) -> VertexSpec:
         """Return the first vertex of a group."""
-        return self.pieces[group.piece].topology.vertices[group.vertex]
+        return self.layouts[group.layout].topology.vertices[group.vertex]
 
 
 @dataclass(slots=True)
@@ -99,17 +99,17 @@ class _Drafted:
     frames: dict[int, list[Group]] = field(default_factory=dict)
 
 
-def make_piece(
+def make_layout(
     program: Program,
     partitions: Partitions,
     targets: Sequence[Target],
     parallelism: int,
     pays: Pays | None = None,
-) -> Piece:
+) -> Layout:
     """Rewrite a program, cut it into stages, and lay it out in vertices."""
     planned = plan_program(program, parallelism, pays=pays)
     plan, topology = planned.stages, planned.topology(partitions)
-    return Piece(
+    return Layout(
         plan=plan,
         topology=topology,
         partitions=partitions,
@@ -119,7 +119,7 @@ def make_piece(
 
 
 def make_job(
-    pieces: Sequence[Piece],
+    layouts: Sequence[Layout],
     *,
     cut: int | None = None,
     check: bool = False,
@@ -129,10 +129,10 @@ def make_job(
     compare: bool = False,
     blocks: str | None = None,
 ) -> Job:
-    """Assign the vertices of all pieces to waves and partitions, by the module's rules."""
+    """Assign the vertices of all layouts to waves and partitions, by the module's rules."""
     drafted = _Drafted()
-    for number, piece in enumerate(pieces):
-        _draft(number, piece, drafted)
+    for number, layout in enumerate(layouts):
+        _draft(number, layout, drafted)
     last = max((*drafted.exchanged, *drafted.sources, *drafted.frames), default=0)
     waves, first = [], 0
     for wave in range(1, last + 1):
@@ -145,7 +145,7 @@ def make_job(
         for read in (drafted.sources, drafted.frames)
     )
     return Job(
-        pieces=tuple(pieces),
+        layouts=tuple(layouts),
         waves=tuple(waves),
         sources=sources,
         frames=frames,
@@ -160,17 +160,17 @@ def make_job(
     )
 
 
-def group_of(piece: Piece, vertex: VertexId) -> list[VertexSpec]:
+def group_of(layout: Layout, vertex: VertexId) -> list[VertexSpec]:
     """Return the vertices that run in one task with this one, itself first, writers before
     readers."""
-    topology = piece.topology
+    topology = layout.topology
     group = {vertex: topology.vertices[vertex]}
     waiting = [vertex]
     while waiting:
         for stream in group[waiting.pop(0)].outputs:
             for name, _ in topology.readers_of.get(stream, ()):
                 reader = topology.vertices[name]
-                if name not in group and _follows(piece.plan, reader):
+                if name not in group and _follows(layout.plan, reader):
                     group[name] = reader
                     waiting.append(name)
     return list(group.values())
@@ -196,21 +196,21 @@ def _open_stages(plan: StagedPlan) -> frozenset[int]:
     return frozenset(open_stages)
 
 
-def _draft(number: int, piece: Piece, drafted: _Drafted) -> None:
+def _draft(number: int, layout: Layout, drafted: _Drafted) -> None:
     """Put the groups of a program into waves."""
-    stages, topology = piece.plan.stages, piece.topology
+    stages, topology = layout.plan.stages, layout.topology
     wave = _waves(stages)
     for spec in topology.order:
         group = Group(number, spec.id)
         if spec.kind == "sink":
-            if piece.targets[spec.stage].one_writer:
+            if layout.targets[spec.stage].one_writer:
                 fed = max((wave[topology.writer_of(s).stage] for s in spec.inputs), default=0)
                 drafted.exchanged.setdefault(fed + 1, []).append(group)
         elif spec.kind == "inner":
-            if not _follows(piece.plan, spec):
+            if not _follows(layout.plan, spec):
                 drafted.exchanged.setdefault(wave[spec.stage], []).append(group)
         else:
-            read = drafted.frames if spec.stage in piece.open_stages else drafted.sources
+            read = drafted.frames if spec.stage in layout.open_stages else drafted.sources
             read.setdefault(wave[spec.stage], []).append(group)
 
 
