@@ -59,7 +59,7 @@ from weir.reliable.store import Body, ObjectExists, Store
 from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import See, Snapshot
-from weir.reliable.views import Layout, layout_of, view_of_part
+from weir.reliable.views import StreamLayout, layout_of, view_of_part
 from weir.runtime.instance import Instance, SinkInstance, make_cursors
 from weir.runtime.topology import OutletSpec, Topology, VertexSpec, stream_name, vertex_name, wire
 
@@ -83,7 +83,7 @@ def job_of(stages: int, vertices: int, streams: str) -> Topology:
 
     def outlets(name: str, *, last: bool) -> tuple[OutletSpec, ...]:
         if last or streams == "vertex":
-            return (OutletSpec(stream_name(name), Layout() if last else split),)
+            return (OutletSpec(stream_name(name), StreamLayout() if last else split),)
         return tuple(OutletSpec(f"{stream_name(name)}.{part}") for part in range(vertices))
 
     specs = []

@@ -11,7 +11,15 @@ from weir.reliable.differences import WrittenBy, other_rows
 from weir.reliable.digest import OrderedChecksum
 from weir.reliable.stream import Entry, StreamReader
 from weir.reliable.traces import Trace
-from weir.reliable.views import WHOLE, Arrangement, CellRange, HeldEntry, Layout, View, next_entry
+from weir.reliable.views import (
+    WHOLE,
+    Arrangement,
+    CellRange,
+    HeldEntry,
+    StreamLayout,
+    View,
+    next_entry,
+)
 
 
 class MemoryStream:
@@ -20,7 +28,7 @@ class MemoryStream:
     def __init__(
         self,
         name: str = "",
-        layout: Layout = WHOLE,
+        layout: StreamLayout = WHOLE,
         *,
         check: bool = False,
         written_by: Callable[[], WrittenBy] = WrittenBy,

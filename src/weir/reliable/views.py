@@ -62,17 +62,17 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StreamLayout:
     """How a stream is read: by views of these cells, and `whole` by somebody."""
 
     cells: tuple[Cells, ...] = ()
     whole: bool = True
 
 
-WHOLE = Layout()
+WHOLE = StreamLayout()
 
 
-def layout_of(splits: Sequence[tuple[tuple[int, ...] | None, int]]) -> Layout:
+def layout_of(splits: Sequence[tuple[tuple[int, ...] | None, int]]) -> StreamLayout:
     """Make the layout of a stream that is read in these ways: by key columns in so many parts, or
     without key columns, whole.
 
@@ -88,7 +88,7 @@ def layout_of(splits: Sequence[tuple[tuple[int, ...] | None, int]]) -> Layout:
             firsts = {bucket_range(part, parts)[0] for part in range(parts)}
             bounds.setdefault(keys, {BUCKETS}).update(firsts)
     cells = tuple(Cells(keys, tuple(sorted(found))) for keys, found in bounds.items())
-    return Layout(cells, whole or not cells)
+    return StreamLayout(cells, whole or not cells)
 
 
 # --- rows by cell --------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class CellRange:
 class Arrangement:
     """Arranges what is written to a stream as its readers need it."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: StreamLayout) -> None:
         self._sorters = tuple(_Sorter(cells) for cells in layout.cells)
         self.keeps_order = layout.whole or len(self._sorters) != 1
         """Whether rows are kept in the order of their numbers too."""

@@ -27,7 +27,7 @@ import msgspec
 from weir.errors import PlanError
 from weir.plan.program import StreamKind
 from weir.plan.stages import Link, Split, Stage, StagedPlan, links_of, split_of, stage_schema
-from weir.reliable.views import WHOLE, Layout, View, layout_of, view_of_part
+from weir.reliable.views import WHOLE, StreamLayout, View, layout_of, view_of_part
 
 VertexId: TypeAlias = str
 StreamId: TypeAlias = str
@@ -50,7 +50,7 @@ class OutletSpec:
     """Describes an outlet of a vertex: its stream, and how that is read."""
 
     stream: StreamId
-    layout: Layout = WHOLE
+    layout: StreamLayout = WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class VertexSpec:
         """Return what it reads of an input; None: everything."""
         return self.views[input] if self.views else None
 
-    def layout(self, stream: StreamId) -> Layout:
+    def layout(self, stream: StreamId) -> StreamLayout:
         """Find how a stream that the vertex writes is read."""
         return next((o.layout for o in self.outlets if o.stream == stream), WHOLE)
 
@@ -291,7 +291,7 @@ def _indices(stage: Stage, columns: Sequence[str]) -> tuple[int, ...]:
     return tuple(names.index(column) for column in columns)
 
 
-def _layout(stage: Stage, splits: Sequence[Split]) -> Layout | None:
+def _layout(stage: Stage, splits: Sequence[Split]) -> StreamLayout | None:
     """Lay out the stream of a stage's vertex, which is read in these ways; None: not at all."""
     if not splits:
         return None

@@ -19,7 +19,7 @@ from weir.reliable.log import LogStream, Segment
 from weir.reliable.memory_stream import MemoryStream
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry, StreamReader, joined
-from weir.reliable.views import CellEntry, Layout, View, layout_of, view_of_part
+from weir.reliable.views import CellEntry, StreamLayout, View, layout_of, view_of_part
 
 COUNT = 200
 WAYS = [((0,), 3), ((1,), 4), ((0,), 5), (None, 1)]
@@ -86,7 +86,7 @@ def test_every_row_is_in_one_part(parts: int) -> None:
 def test_ranges_of_two_counts_of_parts_cut_cells() -> None:
     (cells,) = layout_of([((0,), 2), ((0,), 3)]).cells
     assert cells.bounds == (0, 1366, 2048, 2731, BUCKETS)
-    assert layout_of([((0,), 1)]) == Layout() == layout_of([(None, 1)])
+    assert layout_of([((0,), 1)]) == StreamLayout() == layout_of([(None, 1)])
     assert not layout_of([((0,), 2)]).whole
 
 
@@ -379,7 +379,7 @@ def test_rows_in_no_cell_or_in_two_are_refused(
 
 def test_rows_arranged_for_other_readers_are_refused() -> None:
     kept = by_cell()
-    for layout in (layout_of([((0,), 4)]), Layout()):
+    for layout in (layout_of([((0,), 4)]), StreamLayout()):
         with pytest.raises(SnapshotCorrupt, match="in the cells"):
             LogStream("s", layout=layout).load("k", [kept])
     with pytest.raises(SnapshotCorrupt, match="in the cells"):
