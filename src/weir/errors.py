@@ -66,7 +66,8 @@ class ProgramPlace(tuple[int, int]):
 
 
 LONGEST_EVENT = 4000
-"""Characters of an event that a message shows; one value may be as large as the memory."""
+"""Characters of an event, or of a cause, that a message shows; one value may be as large as the
+memory."""
 
 
 class WeirError(Exception):
@@ -228,6 +229,9 @@ class RunError(WeirError):
     the store is full
     """
 
+    is_guard = False
+    """Whether a guard of handlers ended the run, which the plain loop over them does not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class FailedRow:
@@ -252,7 +256,8 @@ class InputRow:
     columns: Mapping[str, str]
 
 
-def _cut_off(text: str) -> str:
+def cut_off(text: str) -> str:
+    """Return a text as messages show it, without the rest of one that is long."""
     return text if len(text) <= LONGEST_EVENT else f"{text[:LONGEST_EVENT]}…"
 
 
@@ -281,11 +286,11 @@ class EventFailed(RunError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        text = f"{self.cause}, on {self._what()}"
+        text = f"{cut_off(self.cause)}, on {self._what()}"
         return self.place.pointed(text) if isinstance(self.place, ProgramPlace) else text
 
     def _what(self) -> str:
-        what = _cut_off(self.event if isinstance(self.event, str) else f"event {self.event}")
+        what = cut_off(self.event if isinstance(self.event, str) else f"event {self.event}")
         return f"{what} ({self.input})" if self.input else what
 
     def complete(self, event: object, input: str) -> None:
@@ -318,7 +323,8 @@ class OperatorFailed(EventFailed):
         super().__init__(cause, event=event, place=place, row=row)
 
     def _text(self) -> str:
-        text = f"{self.function} ({self.file}:{self.line}) failed on {self._what()}: {self.cause}"
+        text = f"{self.function} ({self.file}:{self.line}) failed on {self._what()}: "
+        text += cut_off(self.cause)
         return text + (self.place.caret if isinstance(self.place, ProgramPlace) else "")
 
 
@@ -363,16 +369,16 @@ class ReplayDiffers(RunError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        where = f" at event {self.number:,}, {_cut_off(str(self.event))}" if self.number else ""
+        where = f" at event {self.number:,}, {cut_off(str(self.event))}" if self.number else ""
         where += f" ({self.input})" if self.input else ""
         lines = [f"Weir and the serial loop differ{where}" + (self.what and f", in {self.what}")]
         by = ""
         if self.place is not None:
             by = f", by {self.handler} ({visible(self.place.file)}:{self.place[0]})"
-        lines.append(f"  the loop: {_cut_off(self.loop)}{by}")
+        lines.append(f"  the loop: {cut_off(self.loop)}{by}")
         if self.place is not None and self.place.text:
             lines.append(f"    {visible(self.place.text)}")
-        lines.append(f"  Weir: {_cut_off(self.engine)}")
+        lines.append(f"  Weir: {cut_off(self.engine)}")
         return "\n".join((*lines, f"  {_REPORT}"))
 
 

@@ -26,6 +26,7 @@ from commands import END_LIMIT, finished, wait_for, weir_run
 from machine.jobs import report
 from weir.job.messages import VertexReport
 from weir.job.status import JobStatus
+from weir.spark.live.link_messages import Bring, Want, pack_hello
 
 PROGRAM = """
 STREAM R (t BIGINT, value BIGINT, k BIGINT) FROM 'rate://2000?rows=60000&keys=5' WITH (vs = t);
@@ -252,18 +253,25 @@ def _bother_manager(url: str) -> None:
 
 def _bother_host(url: str) -> None:
     client = flight.FlightClient(url)
-    wishes = (
-        b"",
-        b"\x99",
-        msgspec.msgpack.encode({"stream": "0.0/0", "seq": -5}),
-        msgspec.msgpack.encode({"stream": "no such", "seq": 0}),
+    hello = pack_hello("grpc://nobody:1")
+    said = (
+        (b"", b""),
+        (b"\x99", b""),
+        (hello, b""),
+        (hello, b"\xc1"),
+        (hello, b"\x91" * 100_000),
+        (hello, msgspec.msgpack.encode([Want(-5, "0.0/0", -5, 1)])),
+        (hello, msgspec.msgpack.encode([Bring(1, 2, 3, 4, 5)])),
     )
-    for wish in wishes:
-        descriptor = flight.FlightDescriptor.for_command(wish)
+    for command, words in said:
+        descriptor = flight.FlightDescriptor.for_command(command)
         writer, reader = client.do_exchange(descriptor, _SECRET)
         try:
+            if command == hello:
+                assert reader.read_chunk().app_metadata.to_pybytes() == b"\x90", "it stands"
+                writer.write_metadata(words)
             reader.read_chunk()
-            raise AssertionError(f"{wish!r} was answered")
+            raise AssertionError(f"{command!r}, {words[:20]!r} was answered")
         except (flight.FlightServerError, StopIteration) as error:
             assert "Traceback" not in str(error), error
         reader.cancel()

@@ -29,21 +29,29 @@ from weir.job.poison import Death, Step
 from weir.job.settings import HostSettings, ManagerSettings
 from weir.job.signals import OrdersArrived, Prepares, Put, Reported
 from weir.job.status import status_of
-from weir.reliable.codec import record_of
 from weir.reliable.cursor import Cursor
 from weir.reliable.digest import digest
 from weir.reliable.object_names import ingress_key
 from weir.reliable.objects import SEAL, ObjectRef
 from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
+from weir.spark.live.link_messages import (
+    Bring,
+    Gone,
+    Leave,
+    Room,
+    Want,
+    Yours,
+    pack_hello,
+    pack_message,
+    read_hello,
+    read_rows,
+    read_words,
+)
 from weir.spark.live.message_checks import (
-    EntryNumber,
-    Wanted,
-    read_entry,
     read_orders,
     read_preparing,
     read_report,
-    read_wanted,
 )
 
 JOB = topology()
@@ -65,12 +73,11 @@ def _script(data: bytes) -> str:
     return {"program": "accepted", "error": "refused"}[outcome(text, Path("/nowhere"))]
 
 
-def _wanted(data: bytes) -> str:
+def _hello(data: bytes) -> str:
     try:
-        found = read_wanted(data)
+        read_hello(data)
     except RunError:
         return "refused"
-    assert found.seq >= 0
     return "accepted"
 
 
@@ -214,8 +221,8 @@ _TYPES = (pa.int64(), pa.string(), pa.list_(pa.string()), pa.decimal128(9, 2), p
 
 
 @cache
-def _entries() -> tuple[bytes, ...]:
-    """A length, the number, then the rows as Arrow's stream."""
+def _messages() -> tuple[bytes, ...]:
+    """The length of the words in two bytes, the words, then the body."""
     numbers = np.arange(4, dtype=np.int64)
     columns = (
         pa.array([1, None, 3, 4]),
@@ -225,35 +232,40 @@ def _entries() -> tuple[bytes, ...]:
         pa.array([True, None, False, True]),
     )
     filled = Batch(numbers, numbers + 1, columns, (numbers, numbers))
-    found = []
-    for batch in (filled, filled.slice(1, 3)):
-        number, record = pack(EntryNumber(3, 9)), record_of(Entry(3, batch, 9))
-        found.append(bytes([len(number)]) + number + bytes(_stream(record)))
-    return (*found, bytes([len(number)]) + number)
+    claim = (1, Entry(3, filled.slice(0, 0), 12), 0)
+    asked = (Want(3, "1.0/0", 300, 1 << 20), Room(3, 77), Leave(3), Gone(2), Yours())
+    made = [
+        pack_message((), [(1, Entry(3, filled, 9), 100)]),
+        pack_message(asked, [(1, Entry(3, filled.slice(1, 3), 9), 50), claim]),
+        pack_message((), [claim]),
+        pack_message(asked, ()),
+    ]
+    return tuple(len(words).to_bytes(2, "little") + words + body for words, body in made)
 
 
-def _stream(record: pa.RecordBatch) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, record.schema) as writer:
-        writer.write_batch(record)
-    return sink.getvalue()
-
-
-def _entry(data: bytes) -> str:
-    size = data[0] if data else 0
-    number, body = data[1 : 1 + size], data[1 + size :]
-    record = None
-    if body:
-        try:
-            # Flight reads the stream: what Arrow refuses there is a broken channel.
-            record = pa.ipc.open_stream(pa.py_buffer(body)).read_next_batch()
-        except (pa.ArrowException, OSError, StopIteration, ValueError, MemoryError):
-            return "refused"
+def _message(data: bytes) -> str:
+    size = int.from_bytes(data[:2], "little")
+    words, body = data[2 : 2 + size], pa.py_buffer(data[2 + size :])
+    at, found = 0, "accepted"
     try:
-        entry = read_entry(pa.py_buffer(number), record, _TYPES)
+        said = read_words(words, len(body))
     except RunError as error:
         assert "that cannot be used" in str(error)
         return "refused"
+    for word in said:
+        if not isinstance(word, Bring):
+            continue
+        piece = pa.py_buffer(body.slice(at, word.length).to_pybytes())
+        at += word.length
+        try:
+            _use(read_rows(word, piece, _TYPES))
+        except RunError as error:
+            assert "that cannot be used" in str(error)
+            found = "refused"
+    return found
+
+
+def _use(entry: Entry) -> None:
     cursor = Cursor("s", "r")
     cursor.register("r", entry.seq)
     assert cursor.arrive(entry)
@@ -263,7 +275,6 @@ def _entry(data: bytes) -> str:
     found.rows.take(np.arange(len(found.rows))[::-1])
     for column in found.rows.columns:
         column.to_pylist()
-    return "accepted"
 
 
 # --- the store -----------------------------------------------------------------------------------
@@ -289,11 +300,11 @@ def _stored(name: str, *, sealed: bool) -> Target:
 
 TARGETS: dict[str, Target] = {
     "script": Target(lambda: [p.encode() for p in PROGRAMS], _script),
-    "wanted": Target(lambda: [pack(Wanted("1.0/0", 300)), pack(Wanted("é", 2**40))], _wanted),
+    "hello": Target(lambda: [pack_hello("grpc://h:1"), pack_hello("grpc+unix:///é")], _hello),
     "report": Target(_reports, _report),
     "preparing": Target(lambda: [pack(Preparing(1, "w", 3, 30))], _preparing),
     "orders": Target(_orders_samples, _orders),
-    "entry": Target(_entries, _entry),
+    "message": Target(_messages, _message),
     **{f"store {name}": _stored(name, sealed=False) for name in DECODERS},
     **{
         f"store {name}, sealed": _stored(name, sealed=True)

@@ -16,7 +16,7 @@ from fuzz.targets import TARGETS, Target
 pytestmark = pytest.mark.filterwarnings("ignore")  # a join without an equality is warned about
 
 EXECUTIONS = int(os.environ.get("WEIR_FUZZ", "1000"))
-WIRE = ("wanted", "report", "orders", "entry")
+WIRE = ("hello", "report", "orders", "message")
 
 
 def fuzz(target: Target, executions: int) -> Counter[str]:

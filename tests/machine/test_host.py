@@ -39,6 +39,7 @@ from weir.job.signals import (
     HostCommand,
     Loaded,
     Lost,
+    MakeRoom,
     Misled,
     OrdersArrived,
     Pull,
@@ -189,9 +190,9 @@ def connected() -> tuple[Host, Connect]:
 
 def test_a_gap_breaks_the_connection_and_the_next_place_is_read_from_there() -> None:
     host, first = connected()
-    host.handle(Arrived("1.0", 0, first.connection, entry(0, 2)), 0.0)
-    gap = host.handle(Arrived("1.0", 0, first.connection, entry(3, 1)), 0.0)
-    assert gap == [Disconnect("1.0", 0)]
+    host.handle(Arrived("1.0", 0, first.connection, entry(0, 2), 24), 0.0)
+    gap = host.handle(Arrived("1.0", 0, first.connection, entry(3, 1), 24), 0.0)
+    assert gap == [Disconnect("1.0", 0, first.connection)]
     again = next(c for c in host.work(0.0)[1] if isinstance(c, Connect))
     assert (again.address, again.seq) == ("h3", 2)
     assert again.connection != first.connection
@@ -201,7 +202,7 @@ def test_what_an_older_connection_brings_is_ignored() -> None:
     host, first = connected()
     host.handle(Lost("1.0", 0, first.connection), 0.0)
     work(host)
-    host.handle(Arrived("1.0", 0, first.connection, entry(0, 2)), 0.0)
+    host.handle(Arrived("1.0", 0, first.connection, entry(0, 2), 24), 0.0)
     assert host.handle(Lost("1.0", 0, first.connection), 0.0) == []
     work(host)
     assert figures(host).inputs == (0,)
@@ -214,6 +215,86 @@ def test_what_cannot_be_rows_ends_the_vertex() -> None:
     host.handle(Misled("1.0", 0, first.connection, "no rows"), 0.0)
     (found,) = host.report().vertices
     assert (found.status, found.error) == ("failed", "stream 0.0/0: no rows")
+
+
+def test_what_the_vertex_has_read_is_given_back_and_no_more() -> None:
+    host, first = connected()
+    assert first.credit == HostSettings().send_buffer
+    host.handle(Arrived("1.0", 0, first.connection, entry(0, 2), 100), 0.0)
+    host.handle(Arrived("1.0", 0, first.connection, entry(2, 1), 50), 0.0)
+    host.handle(Arrived("1.0", 0, first.connection, entry(2, 1), 50), 0.0)  # it came twice
+    rooms = [c for c in work(host) if isinstance(c, MakeRoom)]
+    assert rooms == [MakeRoom("1.0", 0, first.connection, 150)]
+
+
+def test_a_new_connection_gets_the_credit_that_is_left() -> None:
+    host, first = connected()
+    host.handle(Arrived("1.0", 0, first.connection, entry(0, 2), 100), 0.0)
+    host.handle(Lost("1.0", 0, first.connection), 0.0)
+    again = next(c for c in host.work(0.0)[1] if isinstance(c, Connect))
+    assert (again.seq, again.credit) == (2, HostSettings().send_buffer - 100)
+    host.handle(Arrived("1.0", 0, again.connection, entry(2, 2), 100), 0.0)
+    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0", "h4")), number=2)
+    last = next(c for c in commands if isinstance(c, Connect))
+    assert (last.address, last.seq, last.credit) == ("h4", 4, HostSettings().send_buffer - 100)
+    rooms = [c for c in host.work(0.0)[1] if isinstance(c, MakeRoom)]
+    assert rooms == [MakeRoom("1.0", 0, last.connection, 100)], "it goes to the new one"
+
+
+def test_what_waits_beyond_the_window_is_no_credit() -> None:
+    host = new_host(replace(SETTINGS, send_buffer=100))
+    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0", "h2", "h3")))
+    connection = next(c.connection for c in commands if isinstance(c, Connect))
+    host.handle(Arrived("1.0", 0, connection, entry(0, 1), 50), 0.0)
+    host.handle(Arrived("1.0", 0, connection, entry(1, 2), 100), 0.0)  # the last piece
+    host.handle(Lost("1.0", 0, connection), 0.0)
+    again = next(c for c in host.work(0.0)[1] if isinstance(c, Connect))
+    assert again.credit == -50
+
+
+def test_rows_without_credit_fail_the_vertex() -> None:
+    settings = replace(SETTINGS, send_buffer=100)
+    host = new_host(settings)
+    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0", "h2")))
+    connection = next(c.connection for c in commands if isinstance(c, Connect))
+    for first in range(3):
+        host.handle(Arrived("1.0", 0, connection, entry(first, 1), 60), 0.0)
+    (told,) = host.report().vertices
+    assert (told.status, told.error) == (
+        "failed",
+        "stream 0.0/0: more rows came than there was credit for",
+    )
+
+
+def test_a_stream_that_comes_to_the_host_is_read_there() -> None:
+    host = new_host()
+    reader = order("1.0", inputs=elsewhere("0.0/0", "h2"))
+    obey(host, reader)
+    obey(host, reader, order("0.0"), number=2)
+    instance = host.running["1.0"].instance
+    assert isinstance(instance, Copying) and instance.cursors[0].near is not None
+
+
+def test_a_subscriber_gets_rows_as_soon_as_they_are_loaded() -> None:
+    host, old = new_host(), checkpoint("0.0", 4, 2, 2)
+    state, log = snapshot_at(old, 2), segment("0.0/0", 0, 2)
+    body = bytes(encode_entries(log.key, (entry(0, 2),)))
+    log = msgspec.structs.replace(log, ref=ObjectRef.of(log.key, body))
+    old = sealed(old, state)
+    obey(host, order("0.0", restart=old, segments={"0.0/0": (log,)}))
+    host.handle(Loaded(old.key, state), 0.0)
+    host.handle(Subscribed("s", "0.0/0", 0, 1 << 20), 0.0)
+    assert Get(log.key) in work(host)
+    host.handle(Loaded(log.key, body), 0.0)
+    assert [c.entry.end for c in work(host) if isinstance(c, Deliver)] == [2]
+
+
+def test_an_instance_for_which_nothing_came_is_not_looked_at() -> None:
+    host = written()
+    running = host.running["0.0"]
+    assert isinstance(running.instance, Copying)
+    running.instance.work = lambda: 1 / 0  # type: ignore[assignment, return-value]
+    assert host.work(0.01) == (False, [])
 
 
 def test_the_only_place_is_tried_again_after_a_while() -> None:
@@ -269,8 +350,8 @@ def written(settings: HostSettings = SETTINGS) -> Host:
 
 
 def test_a_subscriber_gets_rows_up_to_its_window() -> None:
-    host = written(HostSettings(send_buffer=1, flush_interval=9.0))
-    host.handle(Subscribed("s", "0.0/0", 1), 0.0)
+    host = written(HostSettings(flush_interval=9.0))
+    host.handle(Subscribed("s", "0.0/0", 1, 1), 0.0)
     first = [c for c in work(host) if isinstance(c, Deliver)]
     assert [d.entry.seq for d in first] == [1]
     host.handle(Taken("s", 1000), 0.0)
@@ -280,22 +361,22 @@ def test_a_subscriber_gets_rows_up_to_its_window() -> None:
 def test_a_subscription_that_comes_twice_begins_again() -> None:
     host = written()
     for _ in range(2):
-        host.handle(Subscribed("s", "0.0/0", 0), 0.0)
+        host.handle(Subscribed("s", "0.0/0", 0, 1 << 20), 0.0)
         assert [c.entry.seq for c in work(host) if isinstance(c, Deliver)] == [0, 1, 2]
 
 
 def test_what_is_not_served_is_refused() -> None:
     host = written()
-    assert host.handle(Subscribed("a", "9.9/0", 0), 0.0) == [EndSubscription("a")]
+    assert host.handle(Subscribed("a", "9.9/0", 0, 1 << 20), 0.0) == [EndSubscription("a")]
     obey(host, order("0.0", collect={"0.0/0": 2}), number=2)
-    assert host.handle(Subscribed("b", "0.0/0", 1), 0.0) == [EndSubscription("b")]
-    host.handle(Subscribed("c", "0.0/0", 2), 0.0)
+    assert host.handle(Subscribed("b", "0.0/0", 1, 1 << 20), 0.0) == [EndSubscription("b")]
+    host.handle(Subscribed("c", "0.0/0", 2, 1 << 20), 0.0)
     assert EndSubscription("c") in obey(host, number=3)
 
 
 def test_a_reader_below_what_was_collected_meanwhile_is_let_go() -> None:
-    host = written(HostSettings(send_buffer=1, flush_interval=9.0))
-    host.handle(Subscribed("s", "0.0/0", 0), 0.0)
+    host = written(HostSettings(flush_interval=9.0))
+    host.handle(Subscribed("s", "0.0/0", 0, 1), 0.0)
     work(host)
     obey(host, order("0.0", collect={"0.0/0": 3}), number=2)
     assert EndSubscription("s") in work(host)
@@ -355,13 +436,13 @@ def test_a_full_tail_pushes_back_until_it_is_durable() -> None:
 
 
 def test_a_source_waits_while_it_is_ahead_of_all_readers() -> None:
-    host = written(HostSettings(ahead_buffer=80, send_buffer=1, flush_interval=9.0))
+    host = written(HostSettings(ahead_buffer=80, flush_interval=9.0))
     host.handle(ChunkRead("0.0", 1, entry(3, 3)), 0.0)
     commands = work(host)
     assert not any(isinstance(c, Pull) for c in commands), "nobody has read anything"
-    host.handle(Subscribed("slow", "0.0/0", 0), 0.0)
+    host.handle(Subscribed("slow", "0.0/0", 0, 1), 0.0)
     assert not any(isinstance(c, Pull) for c in work(host))
-    host.handle(Subscribed("fast", "0.0/0", 5), 0.0)
+    host.handle(Subscribed("fast", "0.0/0", 5, 1), 0.0)
     assert any(isinstance(c, Pull) for c in work(host))
 
 
@@ -396,7 +477,7 @@ def sink_with_rows(number: int = 3) -> Host:
     assert obey(host, order("sink.0", 7, inputs=inputs)) == [Get(commit_key("sink.0", 0))]
     commands = host.handle(Loaded(commit_key("sink.0", 0), None), 0.0)
     connection = next(c.connection for c in commands if isinstance(c, Connect))
-    host.handle(Arrived("sink.0", 0, connection, Entry(0, entry(0, number).rows, OPEN)), 0.0)
+    host.handle(Arrived("sink.0", 0, connection, Entry(0, entry(0, number).rows, OPEN), 24), 0.0)
     return host
 
 
@@ -419,7 +500,7 @@ def test_a_sink_that_is_held_neither_steps_nor_commits() -> None:
     obey(host, order("sink.0", 7, inputs=inputs), held=True)
     commands = host.handle(Loaded(commit_key("sink.0", 0), None), 0.0)
     connection = next(c.connection for c in commands if isinstance(c, Connect))
-    host.handle(Arrived("sink.0", 0, connection, Entry(0, entry(0, 3).rows, OPEN)), 0.0)
+    host.handle(Arrived("sink.0", 0, connection, Entry(0, entry(0, 3).rows, OPEN), 24), 0.0)
     assert puts(work(host, 60.0)) == []
     (told,) = host.report().vertices
     assert (figures(host).inputs, told.status) == ((0,), "running")
@@ -494,7 +575,7 @@ def test_an_answer_to_a_predecessor_is_not_its_successors() -> None:
     assert Get(key) in again
     commands = host.handle(Loaded(key, None), 0.0)
     connection = next(c.connection for c in commands if isinstance(c, Connect))
-    host.handle(Arrived("sink.0", 0, connection, Entry(0, entry(0, 2).rows, 2)), 0.0)
+    host.handle(Arrived("sink.0", 0, connection, Entry(0, entry(0, 2).rows, 2), 24), 0.0)
     (part,) = puts(work(host, 2.0))
     assert host.handle(stored(part), 2.0) == [], "it must wait for the predecessor's write"
     (mine,) = host.handle(stored(key), 2.0)
@@ -517,7 +598,7 @@ def test_a_segment_that_cannot_be_read_fails_its_writer_and_names_it() -> None:
     old = sealed(old, body)
     obey(host, order("0.0", restart=old, segments={"0.0/0": (log,)}))
     host.handle(Loaded(old.key, body), 0.0)
-    host.handle(Subscribed("s", "0.0/0", 0), 0.0)
+    host.handle(Subscribed("s", "0.0/0", 0, 1 << 20), 0.0)
     assert Get(log.key) in host.work(0.0)[1]
     host.handle(Loaded(log.key, b"torn"), 0.0)
     assert host.report().vertices[0].corrupt == (log.key,)
@@ -579,6 +660,7 @@ def test_an_error_of_weir_ends_the_job_any_other_the_host_and_the_note_stays() -
     def fails(error: Exception) -> bool:
         raise error
 
+    host.handle(ChunkRead("0.0", 1, entry(0, 3)), 0.0)
     instance.work = lambda: fails(ValueError("a bug"))  # type: ignore[method-assign]
     with pytest.raises(ValueError, match="a bug"):
         host.work(0.0)

@@ -20,8 +20,8 @@ VIEW = view_of_part((0,), 1, 3)
 def test_a_connection_asks_for_the_view_of_its_input() -> None:
     cursor = Cursor("0.0/0", ("1.1", 0), VIEW)
     served = order("1.1", inputs={"0.0/0": (ServedBy("h2", "there", 1),)})
-    (connect,) = InputConnections().connect(
-        vertex="1.1", input=0, cursor=cursor, order=served, now=0.0
+    (connect,) = InputConnections(1 << 20).connect(
+        vertex="1.1", input=0, cursor=cursor, order=served, window=1 << 20
     )
     assert isinstance(connect, Connect)
     assert (connect.stream, connect.seq, connect.view) == ("0.0/0", 0, VIEW)
@@ -29,11 +29,11 @@ def test_a_connection_asks_for_the_view_of_its_input() -> None:
 
 def test_a_subscriber_gets_its_view_and_what_it_covers() -> None:
     stream = LogStream("0.0/0", layout=layout_of([((0,), 3)]))
-    subscribers = Subscribers({"0.0/0": stream}, 1 << 20)
+    subscribers = Subscribers({"0.0/0": stream}, 0.0)
     assert VIEW is not None
-    assert subscribers.add("a", "0.0/0", 4, VIEW) == []
+    assert subscribers.add("a", "0.0/0", 4, 1 << 20, VIEW) == []
     stream.write(entry(0, 30))
-    served, (deliver,) = subscribers.serve()
+    served, (deliver,) = subscribers.serve(0.0)
     assert served and isinstance(deliver, Deliver)
     buckets = buckets_of(rows(4, 26).columns, 26)
     mine = 4 + np.flatnonzero((VIEW.first <= buckets) & (buckets < VIEW.end))
@@ -44,7 +44,7 @@ def test_a_subscriber_gets_its_view_and_what_it_covers() -> None:
 
 def test_who_asks_for_a_view_that_there_is_not_is_turned_away() -> None:
     stream = LogStream("0.0/0", layout=layout_of([((0,), 3)]))
-    subscribers = Subscribers({"0.0/0": stream}, 1 << 20)
+    subscribers = Subscribers({"0.0/0": stream}, 0.0)
     for view in (View((0,), 1, 2), View((1,), 0, 1366), View((0,), -1, 5000)):
-        assert subscribers.add("a", "0.0/0", 0, view) == [EndSubscription("a")]
-    assert subscribers.serve() == (False, [])
+        assert subscribers.add("a", "0.0/0", 0, 9, view) == [EndSubscription("a")]
+    assert subscribers.serve(0.0) == (False, [])

@@ -39,7 +39,7 @@ def shingles(text, size=3):
 
 
 def min_hashes(text) -> list[int]:
-    hashes = [zlib.crc32(s.encode()) for s in shingles(text)]
+    hashes = [zlib.crc32(s.encode()) for s in sorted(shingles(text))]
     return [min(h ^ seed for h in hashes) for seed in SEEDS]
 
 

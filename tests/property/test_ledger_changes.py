@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from copy import deepcopy
 
 import pytest
@@ -88,13 +89,10 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
-@given(steps, st.integers(0, 10))
-def test_marks_that_follow_changes_are_those_found_from_scratch(
-    made: list[object], known: int
-) -> None:
-    """Also when the ledger was not empty at first, which is so for a manager that resumes."""
-    ledger = Ledger()
+def follows(made: Sequence[object], known: int) -> int:
+    """Check marks and garbage after each step; return how many restarts were not at the beginning.
+    Also when the ledger was not empty at first, which is so for a manager that resumes."""
+    ledger, later = Ledger(), 0
     for step in made[:known]:
         change(ledger, step)
     plain = deepcopy(ledger)
@@ -105,6 +103,7 @@ def test_marks_that_follow_changes_are_those_found_from_scratch(
             assert sorted(marks.collect()) == sorted(collect(JOB, STRATEGIES, plain))
             assert ledger == plain
         elif step == "restart":
+            later += sum(c is not None for c in marks.restarts.checkpoint.values())
             found = restarts(JOB, STRATEGIES, plain)
             assert (marks.restarts.checkpoint, marks.restarts.needed) == (
                 found.checkpoint,
@@ -116,12 +115,69 @@ def test_marks_that_follow_changes_are_those_found_from_scratch(
     plain.finished = ledger.finished = True
     assert sorted(marks.collect()) == sorted(collect(JOB, STRATEGIES, plain))
     assert ledger == plain
+    return later
+
+
+@settings(max_examples=200, deadline=None)
+@given(steps, st.integers(0, 10))
+def test_marks_that_follow_changes_are_those_found_from_scratch(
+    made: list[object], known: int
+) -> None:
+    follows(made, known)
+
+
+def test_marks_follow_a_job_that_gets_on() -> None:
+    assert sum(follows(progress(random.Random(seed)), seed % 10) for seed in range(150)) > 5000
+
+
+def progress(chance: random.Random) -> list[object]:
+    """What a job that gets on reports, in any order: positions grow, and rows become durable."""
+    ends = dict.fromkeys(JOB.streams, 0)
+    read = {v.id: [0] * max(1, len(v.inputs)) for v in JOB.order}
+    written, numbers, made = dict(ends), dict.fromkeys(JOB.vertices, 0), list[object]()
+    for _ in range(120):
+        spec = chance.choice(JOB.order)
+        match chance.choice(("step", "flush", "save", "restart", "collect", "forget")):
+            case "step":
+                for input, stream in enumerate(spec.inputs):
+                    most = ends[stream] - read[spec.id][input]
+                    read[spec.id][input] += chance.randint(0, max(0, most))
+                for stream in spec.outputs:
+                    ends[stream] += chance.randint(0, 3)
+            case "flush":
+                for stream in spec.outputs:
+                    first, end = written[stream], ends[stream]
+                    if end > first and chance.random() < 0.8:
+                        ref = ObjectRef(segment_key(stream, first, 1))
+                        made.append((stream, Segment(ref, first, end, 0, "")))
+                        written[stream] = end
+            case "save":
+                numbers[spec.id] += 1
+                number, at = numbers[spec.id], tuple(read[spec.id])
+                is_sink = spec.kind == "sink"
+                name = commit_key(spec.id, number)
+                key = name if is_sink else checkpoint_key(spec.id, 1, number)
+                outputs = tuple(ends[stream] for stream in spec.outputs)
+                log = number // 2 if spec.kind == "source" else 0
+                saved = Checkpoint(ObjectRef(key), number, 1, at, outputs, at, log)
+                made.append((spec.id, saved))
+            case "forget":
+                if chance.random() < 0.1:
+                    made.append(("forget", chance.randrange(100)))
+            case step:
+                made.append(step)
+    return made
 
 
 @settings(max_examples=300, deadline=None)
 @given(steps, st.integers(0, 10))
 def test_a_base_and_all_differences_after_it_are_the_ledger(made: list[object], known: int) -> None:
-    """And what a record says has left is what the one before it names and it does not."""
+    leads(made, known)
+
+
+def leads(made: Sequence[object], known: int) -> None:
+    """Check that records lead to the ledger, and that what one says has left is what the one before
+    it names and it does not."""
     ledger = Ledger(number=3, base=1)
     for step in made[:known]:
         change(ledger, step)
@@ -146,6 +202,11 @@ def test_a_base_and_all_differences_after_it_are_the_ledger(made: list[object], 
         assert set(record.left) == named - ledger.names
         assert collected == ledger.collected
         named = ledger.names
+
+
+def test_records_follow_a_job_that_gets_on() -> None:
+    for seed in range(60):
+        leads(progress(random.Random(seed)), seed % 10)
 
 
 def test_differences_since_a_base_are_few_and_small() -> None:

@@ -85,7 +85,7 @@ BUGS = (
     Bug(
         "a reconnect forgets what waits",
         _CURSOR,
-        "self._next_number = self._queue[-1].end if self._queue else self.position",
+        "self._next_number = self._queue[-1][0].end if self._queue else self.position",
         "self._next_number = self.position",
     ),
     Bug(

@@ -8,6 +8,7 @@ _PEERS, _FLIGHT, _MANAGER = (
     "spark/live/manager_driver.py",
 )
 _TLS_TESTS = ("tests/unit/spark/test_tls.py",)
+_WORD_TESTS = ("tests/unit/spark/test_link_messages.py",)
 _PEER_TESTS = ("tests/unit/spark/test_message_checks.py",)
 _LIMIT_TESTS = ("tests/unit/plan/test_limits.py",)
 
@@ -38,21 +39,14 @@ BUGS = (
         _PEERS,
         "check_intact(record)",
         "record.validate()",
-        _PEER_TESTS,
-    ),
-    Bug(
-        "rows of other columns are taken",
-        _PEERS,
-        "or actual != [*[pa.int64()] * times, *types]:",
-        "or not actual:",
-        _PEER_TESTS,
+        _WORD_TESTS,
     ),
     Bug(
         "NULL may be a time",
         _PEERS,
         "if any(column.null_count for column in record.columns[:times]):",
         "if False:",
-        _PEER_TESTS,
+        _WORD_TESTS,
     ),
     Bug(
         "a report may name any object to be deleted",

@@ -21,8 +21,8 @@ BUGS = (
     Bug(
         "a new UUID is let in",
         "handlers/reach/forbidden_calls.py",
-        '    ("uuid.", _CHANCE),\n',
-        "",
+        '"random. secrets. uuid. ',
+        '"random. secrets. ',
         _REFUSED,
     ),
     Bug(

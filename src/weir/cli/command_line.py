@@ -82,7 +82,8 @@ RunParallelismOption = Annotated[
     typer.Option(
         min=1,
         max=MOST_VERTICES,
-        help="Vertices of each stage that is split by keys. \\[default: 1; offline Spark's cores]",
+        help="Vertices of each stage that is split by keys. "
+        "\\[default: 1; offline Spark's cores; live --hosts]",
     ),
 ]
 CutOption = Annotated[

@@ -93,6 +93,8 @@ def script_text(path: Path) -> str:
     from weir.errors import PlanError
     from weir.runtime.programs import decoded, read_text
 
+    if str(path) == "-" and sys.stdin is None:
+        raise Usage("cannot read the program -: stdin is closed")
     try:
         return decoded(sys.stdin.buffer.read(), "-") if str(path) == "-" else read_text(path)
     except PlanError as error:

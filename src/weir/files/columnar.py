@@ -33,7 +33,11 @@ from weir.files.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, Chunk, Columns, D
 from weir.files.columnar_types import columns_to_read
 from weir.files.object_file import AHEAD, ObjectFile, joined
 from weir.files.time_units import from_nanoseconds
-from weir.kernels.expressions.casts import convert_what_fits
+from weir.kernels.expressions.casts import (
+    convert_what_fits,
+    list_converter,
+    struct_converter,
+)
 from weir.kernels.expressions.evaluation import shown_value
 
 if TYPE_CHECKING:
@@ -383,11 +387,16 @@ def _chunk(file: DataFile, batch: pa.RecordBatch, columns: Columns, first: int, 
 def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if dtype == TIMESTAMP and column.type != dtype:
+    if pa.types.is_timestamp(column.type) and column.type != dtype:
         # A time without a zone is UTC, as in text files.
         if column.type.unit == "ns":
             return from_nanoseconds(column)
         return column.cast(pa.timestamp("us", column.type.tz)).cast(BIGINT).cast(TIMESTAMP)
+    if pa.types.is_nested(column.type) and column.type != dtype:
+        # By elements: the times among them are cut like others.
+        if pa.types.is_struct(dtype):
+            return struct_converter([partial(_cast, dtype=f.type) for f in dtype], dtype)(column)
+        return list_converter(partial(_cast, dtype=dtype.value_type), dtype)(column)
     return column.cast(dtype, safe=dtype != DOUBLE)
 
 

@@ -126,9 +126,9 @@ class JsonLines(DataFile):
             return None
         types = dict(self.columns)
         typed = {name: cast_texts(column, types[name]) for name, column in texts.items()}
-        # 1e400 is no DOUBLE, but an infinity to Arrow.
-        doubles = (typed[name][0] for name, dtype in self.columns if dtype == DOUBLE)
-        if not all(np.isfinite(numbers(column)).all() for column in doubles):
+        # The decoder decides about words ("Infinity") and numbers that are too large (1e400).
+        doubles = (typed[name] for name, dtype in self.columns if dtype == DOUBLE)
+        if any(wrong or not np.isfinite(numbers(column)).all() for column, wrong in doubles):
             return None
         return plain_chunk(self, typed, text_chunk, first, start)
 

@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from weir.events.batch import Int64s
 from weir.events.types import BIGINT, DOUBLE, INT, STRING, TIMESTAMP, type_name
@@ -122,9 +123,11 @@ def cast_plain(texts: pa.Array, dtype: pa.DataType) -> pa.Array | None:
     if letters and data is not None and any(c in data.to_pybytes() for c in letters):
         return None
     try:
-        return parse_timestamps(texts) if dtype == TIMESTAMP else texts.cast(dtype)
+        column = parse_timestamps(texts) if dtype == TIMESTAMP else texts.cast(dtype)
     except pa.ArrowInvalid:
         return None
+    # An infinity may be a number that is too large: 1e400.
+    return None if dtype == DOUBLE and pc.any(pc.is_inf(column)).as_py() else column
 
 
 # --- records -------------------------------------------------------------------------------

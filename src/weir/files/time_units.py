@@ -35,7 +35,8 @@ def in_ticks(values: Int64s, unit: str | None) -> Int64s:
     size = _TICKS.get(unit or "")
     if size is None:
         return values
-    beyond = np.abs(values) > LATEST // size
+    most = LATEST // size
+    beyond = (values > most) | (values < -most)
     moved = np.where(beyond, 0, values) * size
     return np.where(beyond, np.where(values == OPEN, OPEN, np.sign(values) * (LATEST + 1)), moved)
 

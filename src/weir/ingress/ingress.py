@@ -178,13 +178,15 @@ class Ingress:
         mask = no_start | wrong_end
         if not mask.any():
             return vs, ve, _Bad(mask, chunk.bad)
+        early = ve <= vs
         bad_rows = [
-            self._bad_row(chunk, int(row), bool(no_start[row])) for row in np.flatnonzero(mask)
+            self._bad_row(chunk, int(row), no_start=bool(no_start[row]), early=bool(early[row]))
+            for row in np.flatnonzero(mask)
         ]
         together = sorted((*chunk.bad, *bad_rows), key=lambda b: b.offset)
         return vs, ve, _Bad(mask, together)
 
-    def _bad_row(self, chunk: Chunk, row: int, no_start: bool) -> BadRow:
+    def _bad_row(self, chunk: Chunk, row: int, *, no_start: bool, early: bool) -> BadRow:
         options = self.source.options
         names = chunk.rows.schema.names
         values = {n: shown_value(chunk.rows.column(n)[row]) for n in names}
@@ -192,7 +194,8 @@ class Ingress:
             column, reason = options.vs, f"a start must be a time, came {values[options.vs]}"
         elif options.ve is not None:
             column = options.ve
-            reason = f"the end {values[column]} is not after the start {values[options.vs]}"
+            wrong = f"not after the start {values[options.vs]}" if early else "beyond ±2⁶² ticks"
+            reason = f"the end {values[column]} is {wrong}"
         else:
             column, reason = options.vs, f"no time is left after the start {values[options.vs]}"
         offset, line = int(chunk.offsets[row]), chunk.line(row)
@@ -298,7 +301,12 @@ class Ingress:
 
 
 def _ticks(chunk: Chunk, column: str, unit: str | None) -> Int64s:
-    return in_ticks(ticks(chunk.rows.column(column)), unit)
+    values = chunk.rows.column(column)
+    numbers = ticks(values)
+    largest = numbers == OPEN
+    if np.count_nonzero(largest) > values.null_count:  # a number: only NULL is open
+        numbers = np.where(largest & np.asarray(values.is_valid()), OPEN - 1, numbers)
+    return in_ticks(numbers, unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,9 @@ class Facts(Generic[_Key, _Value]):
         self._facts[key] = (self.number, value)
 
     def since(self, number: int) -> list[tuple[_Key, _Value]] | None:
-        """List the facts after a number, in order; None: some are forgotten, so say everything."""
-        if number < self.acknowledged:
+        """List the facts after a number, in order; None: some are forgotten, or there is no such
+        number, so say everything."""
+        if not self.acknowledged <= number <= self.number:
             return None
         later: list[tuple[_Key, _Value]] = []
         for key, (said, value) in reversed(self._facts.items()):
@@ -64,9 +65,9 @@ class Facts(Generic[_Key, _Value]):
 
     def acknowledge(self, number: int) -> None:
         """Take in that the receiver has all facts up to a number."""
-        if number <= self.acknowledged:
+        if not self.acknowledged < number <= self.number:
             return
-        self.acknowledged = min(number, self.number)
+        self.acknowledged = number
         over: list[_Key] = []
         for key, (said, _) in self._facts.items():
             if said > number:

@@ -28,10 +28,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from weir.errors import SnapshotCorrupt
+from weir.events.batch import OPEN
 from weir.job.facts import Facts
 from weir.job.hosted_instance import Fact, FactKey, Running
 from weir.job.input_connections import InputConnections
@@ -71,9 +73,10 @@ from weir.job.signals import (
     Unstored,
     Unsubscribed,
 )
+from weir.job.step_choice import StepChoice
 from weir.job.store_requests import Requests
 from weir.job.stream_server import Subscribers
-from weir.reliable.cursor import Cursor
+from weir.reliable.cursor import STEP_ROWS, Cursor
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.objects import ObjectRef
 from weir.reliable.strategies import Strategy
@@ -115,10 +118,18 @@ class Host:
         """The instances that are run, by vertex."""
         self._streams: dict[str, LogStream] = {}
         """The streams that these instances write, by name."""
-        self._connections = InputConnections()
+        self._connections = InputConnections(settings.send_buffer)
         """How the inputs of the instances are connected to other hosts."""
-        self._subscribers = Subscribers(self._streams, settings.send_buffer)
+        self._subscribers = Subscribers(self._streams, settings.step_wait)
         """Who on other hosts reads the streams."""
+        self._now = 0.0
+        """The time of the last signal, or of the last work."""
+        self._steps = StepChoice(settings.step_wait, self._is_able, self._lets_go_on)
+        """Which instances have something to do."""
+        self._touched: set[str] = set()
+        """The instances that may have something to store, or want a chunk."""
+        self._lacking: set[str] = set()
+        """The streams that may miss segments."""
         self._requests: Requests[Running | LogStream] = Requests(self._is_there)
         """What was asked of the store, by instances and by streams that miss a segment."""
         self._out: list[HostCommand] = []
@@ -150,13 +161,12 @@ class Host:
 
     def handle(self, signal: HostSignal, now: float) -> list[HostCommand]:
         """Take in what happened; return what is to be done."""
+        self._now = now
         match signal:
             case OrdersArrived(orders):
                 self._obey(orders, now)
-            case Arrived(vertex, input, connection, entry):
-                cursor = self._cursor(vertex, input, connection)
-                if cursor is not None and not cursor.arrive(entry):
-                    self._break(vertex, input, now)
+            case Arrived():
+                self._arrived(signal, now)
             case Lost(vertex, input, connection):
                 if self._cursor(vertex, input, connection) is not None:
                     self._break(vertex, input, now)
@@ -164,8 +174,8 @@ class Host:
                 cursor = self._cursor(vertex, input, connection)
                 if cursor is not None:
                     self._running[vertex].fail(f"stream {cursor.stream}: {why}")
-            case Subscribed(subscription, stream, seq, view):
-                self._out += self._subscribers.add(subscription, stream, seq, view)
+            case Subscribed(subscription, stream, seq, credit, view):
+                self._out += self._subscribers.add(subscription, stream, seq, credit, view)
             case Unsubscribed(subscription):
                 self._subscribers.remove(subscription)
             case Taken(subscription, size):
@@ -173,6 +183,7 @@ class Host:
             case ChunkRead(vertex, incarnation, chunk):
                 if running := self._present(vertex, incarnation):
                     running.take_chunk(chunk)
+                    self.note(vertex, STEP_ROWS)
             case SourceFailed(vertex, incarnation, why):
                 if running := self._present(vertex, incarnation):
                     running.fail(why)
@@ -231,6 +242,8 @@ class Host:
             self._taken = orders.upto
             self._take_in(orders, now)
         for running in self._running.values():
+            if running.asked != orders.checkpoint:
+                self._touched.add(running.spec.id)
             running.asked, running.record = orders.checkpoint, orders.record
             running.held = orders.held and running.spec.kind == "sink"
 
@@ -250,17 +263,19 @@ class Host:
             running = self._running[order.vertex]
             if running.instance is not None and running.order.pieces != order.pieces:
                 running.instance.watch(self._notes.see, order.pieces)
+            if running.order.inputs != order.inputs:
+                self._connections.look_again(order.vertex, range(len(running.spec.inputs)))
             running.order = order
             running.check_floors()
         for order in orders.vertices:
             self._apply(order)
+            self._touched.add(order.vertex)
         for stream in {*orders.segments, *orders.collect}:
             self._change_output(
                 stream, orders.segments.get(stream, ()), orders.collect.get(stream, 0)
             )
         self._change_inputs(orders)
-        if orders.vertices or orders.dropped or orders.served or orders.since == 0:
-            self._connect_inputs(now)
+        self._connect_inputs(now)
 
     def _change_output(self, stream: str, segments: tuple[Segment, ...], collected: int) -> None:
         """Let an instance know which rows of its stream are durable, and which nobody will ask for,
@@ -268,6 +283,7 @@ class Host:
         if stream in self._streams:
             self._streams[stream].learn(segments)
             self._streams[stream].collect(collected)
+            self._subscribers.collected(stream)
         elif (running := self._running.get(self._topology.streams[stream].writer)) is not None:
             order = running.order
             running.order = msgspec.structs.replace(
@@ -287,6 +303,9 @@ class Host:
             order, inputs = running.order, running.spec.inputs
             changed = {stream: served[stream] for stream in inputs if stream in served}
             floors = {s: orders.floors[s] for s in inputs if s in orders.floors}
+            if changed:
+                changed_inputs = (i for i, s in enumerate(inputs) if s in changed)
+                self._connections.look_again(running.spec.id, changed_inputs)
             if changed or floors:
                 running.order = msgspec.structs.replace(
                     order, inputs={**order.inputs, **changed}, floors={**order.floors, **floors}
@@ -318,7 +337,18 @@ class Host:
         running.check_floors()
         for name, stream in running.instance.streams.items():
             self._streams[name] = stream
+            stream.on_missing = self._lacking.add
+            self._look_for(name)
+        self._connections.look_again(running.spec.id, range(len(running.spec.inputs)))
+        for cursor in running.instance.cursors:
+            cursor.on_news = partial(self.note, running.spec.id)
+        self.note(running.spec.id)
+        self._touched.add(running.spec.id)
         self._apply(running.order)
+
+    def note(self, vertex: str, rows: int = 0) -> None:
+        """Take in that so many rows came for an instance (0: something else)."""
+        self._steps.note(vertex, rows, self._now)
 
     def _apply(self, order: VertexOrder) -> None:
         """Let the streams of an instance forget the rows that nobody will ask for."""
@@ -326,10 +356,12 @@ class Host:
             if name in self._streams:
                 self._streams[name].learn(order.segments.get(name, ()))
                 self._streams[name].collect(seq)
+                self._subscribers.collected(name)
 
     def _drop(self, vertex: str) -> None:
         """Stop running an instance: its inputs are disconnected, and its readers look elsewhere."""
         running = self._running.pop(vertex)
+        self._steps.forget(vertex)
         self._said.pop(vertex, None)
         if running.instance is None:
             return
@@ -338,37 +370,58 @@ class Host:
             self._out += self._connections.drop(vertex, input)
         for name in running.instance.streams:
             del self._streams[name]
-            for other in self._running.values():
-                for cursor in other.instance.cursors if other.instance is not None else ():
-                    if cursor.near is not None and cursor.stream == name:
+            for reader, input in self._topology.readers_of.get(name, ()):
+                other = self._running.get(reader)
+                if other is not None and other.instance is not None:
+                    cursor = other.instance.cursors[input]
+                    if cursor.near is not None:
                         cursor.detach()
+            self._look_for(name)
             self._out += self._subscribers.end(name)
 
     # --- inputs ------------------------------------------------------------------------------
 
     def _connect_inputs(self, now: float) -> None:
-        """Attach or connect every input of an instance that is neither."""
-        for vertex, running in self._running.items():
-            if running.instance is None or running.status != "running":
-                continue
-            for input, cursor in enumerate(running.instance.cursors):
-                self._connect_input(
-                    vertex=vertex, input=input, cursor=cursor, order=running.order, now=now
+        """Attach or connect the inputs that are neither, or may no longer be."""
+        for vertex, input in self._connections.due(now):
+            running = self._running.get(vertex)
+            if running is None or running.instance is None or running.status != "running":
+                continue  # it is looked at when it starts
+            cursor = running.instance.cursors[input]
+            near = self._streams.get(cursor.stream)
+            if near is None:
+                self._out += self._connections.connect(
+                    vertex=vertex,
+                    input=input,
+                    cursor=cursor,
+                    order=running.order,
+                    window=self._window(running),
                 )
+                continue
+            attached, commands = self._connections.attach(vertex, input, cursor, near)
+            self._out += commands
+            if not attached:
+                running.status = "behind"
 
-    def _connect_input(
-        self, vertex: str, input: int, cursor: Cursor, order: VertexOrder, now: float
-    ) -> None:
-        near = self._streams.get(cursor.stream)
-        if near is None:
-            self._out += self._connections.connect(
-                vertex=vertex, input=input, cursor=cursor, order=order, now=now
-            )
+    def _look_for(self, stream: str) -> None:
+        """Look again at the inputs here that read a stream which has come or gone."""
+        for vertex, input in self._topology.readers_of.get(stream, ()):
+            if vertex in self._running:
+                self._connections.look_again(vertex, (input,))
+
+    def _arrived(self, arrived: Arrived, now: float) -> None:
+        cursor = self._cursor(arrived.vertex, arrived.input, arrived.connection)
+        if cursor is None:
             return
-        attached, commands = self._connections.attach(vertex, input, cursor, near)
-        self._out += commands
-        if not attached:
-            self._running[vertex].status = "behind"
+        running = self._running[arrived.vertex]
+        is_new = arrived.entry.end > cursor.wanted
+        if is_new and cursor.queued_bytes >= self._window(running):
+            running.fail(f"stream {cursor.stream}: more rows came than there was credit for")
+        elif not cursor.arrive(arrived.entry, arrived.size):
+            self._break(arrived.vertex, arrived.input, now)
+
+    def _window(self, running: Running) -> int:
+        return self._connections.window(len(running.spec.inputs))
 
     def _cursor(self, vertex: str, input: int, connection: int) -> Cursor | None:
         """Find the cursor of an input, if this is its present connection."""
@@ -391,29 +444,57 @@ class Host:
     # --- work --------------------------------------------------------------------------------
 
     def work(self, now: float, *, vertex: str | None = None) -> tuple[bool, list[HostCommand]]:
-        """Let every instance (or that of this vertex) take a step; say whether there was anything
-        to do, and what is to be done now."""
+        """Let the instances step whose turn it is (or that of this vertex, if something came for
+        it); say whether there was anything to do, and what is to be done now."""
+        self._now = now
         self._requests.retry(now)
         self._connect_inputs(now)
         progressed = False
-        for name, running in list(self._running.items()):
-            if vertex is None or name == vertex:
-                progressed |= self._step(running)
-        served, commands = self._subscribers.serve()
+        for name in self._steps.choose(now) if vertex is None else self._steps.forced(vertex):
+            progressed |= self._step(self._running[name])
+        served, commands = self._subscribers.serve(now)
         self._out += commands
         self._keep(now)
         return progressed or served, self._drained()
 
-    def _step(self, running: Running) -> bool:
+    @property
+    def next_due(self) -> float:
+        """When there is something to do again, if no signal comes before; work that could be done
+        at once is not counted."""
+        kept = (running.keep_at for running in self._running.values())
+        parts = (self._steps, self._subscribers, self._requests, self._connections)
+        return min((*kept, *(part.next_due for part in parts)))
+
+    def _is_able(self, vertex: str) -> bool:
+        """Say whether an instance may step."""
+        running = self._running[vertex]
         instance = running.instance
         if instance is None or running.status != "running" or running.held:
             return False
-        if self._held_by(instance):
-            return False
         if any(stream.doubt is not None for stream in instance.streams.values()):
             return False  # it fails as soon as the store tells the row
+        return self._held_by(instance) is None
+
+    def _lets_go_on(self, vertex: str) -> bool:
+        """Say whether more is known of all inputs of a port than the instance has read."""
+        running = self._running[vertex]
+        assert running.instance is not None
+        known, read = dict[int, int](), dict[int, int]()
+        for port, cursor in zip(running.spec.ports, running.instance.cursors, strict=True):
+            known[port] = min(known.get(port, OPEN), cursor.newest)
+            read[port] = min(read.get(port, OPEN), cursor.cti)
+        return not running.instance.caught_up or known != read
+
+    def _step(self, running: Running) -> bool:
+        instance, name = running.instance, running.spec.id
+        assert instance is not None
+        began = 0.0 if self._clock is None else self._clock()
         before = [c.queued_bytes for c in instance.cursors]
         progressed = running.noted("step", instance.work, None)
+        seconds = 0.0 if self._clock is None else self._clock() - began
+        has_more = bool(progressed) and any(c.has_news for c in instance.cursors)
+        self._steps.stepped(name, seconds, has_more=has_more, now=self._now)
+        self._touched.add(name)
         if progressed is None:
             return False
         if self._clock is not None and instance.spec.kind != "inner":
@@ -423,7 +504,7 @@ class Host:
         for input, cursor in enumerate(instance.cursors):
             freed = before[input] - cursor.queued_bytes
             if freed > 0:
-                room = MakeRoom(instance.spec.id, input, cursor.connection, freed)
+                room = MakeRoom(name, input, cursor.connection, freed)
                 self._out.append(room)
         return progressed
 
@@ -441,19 +522,32 @@ class Host:
     def _keep(self, now: float) -> None:
         """Write the segments, checkpoints and commits that are due; ask for the next chunks of
         sources, and for segments that readers miss."""
-        for running in self._running.values():
+        touched, self._touched = self._touched, set()
+        for name, running in self._running.items():
+            if name not in touched and now < running.keep_at:
+                continue
             if running.instance is None or running.status == "failed":
+                running.keep_at = math.inf
                 continue
             if running.order.writes_log:
                 self._ask(running, running.flush(now))
             self._ask(running, running.keep(now))
-            if not self._held_by(running.instance):
+            if running.wants_chunk and self._held_by(running.instance):
+                self._touched.add(name)  # until it may go on
+            else:
                 self._out += running.pull()
-        for stream in self._streams.values():
-            for key in stream.missing:
-                get = Get(key)
-                if not self._requests.waits(get, stream):
-                    self._requests.ask(get, stream)
+        for name in sorted(self._lacking):
+            self._load_missing(name)
+
+    def _load_missing(self, name: str) -> None:
+        stream = self._streams.get(name)
+        if stream is None or not stream.missing:
+            self._lacking.discard(name)
+            return
+        for key in stream.missing:
+            get = Get(key)
+            if not self._requests.waits(get, stream):
+                self._requests.ask(get, stream)
 
     # --- the store ---------------------------------------------------------------------------
 
@@ -475,6 +569,7 @@ class Host:
         self.trouble, self.trouble_lasts = None, False
         if isinstance(running, Running):
             self._ask(running, running.stored(key, ref))
+            self._touched.add(running.spec.id)
 
     def _loaded(self, key: str, body: bytes | None, now: float) -> None:
         owner = self._requests.answered(Get, key)
@@ -589,7 +684,6 @@ class Host:
                 self._said[vertex],
                 checkpoints=tuple(checkpoints.get(vertex, ())[-KEPT_CHECKPOINTS:]),
                 segments={stream: tuple(some) for stream, some in stored.items()},
-                flushed={stream: some[-1].first for stream, some in stored.items()},
             )
         return reports
 

@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, TypeVar
 
@@ -46,6 +47,8 @@ from weir.runtime.topology import VertexSpec
 
 _T = TypeVar("_T")
 
+KEEP_EVERY = 0.05
+"""Seconds until it is asked again whether a checkpoint or a commit is due."""
 FactKey: TypeAlias = tuple[str, int, str]
 """A vertex, an incarnation, and the name of an object that it has stored."""
 Fact: TypeAlias = "Checkpoint | StreamSegment | None"
@@ -101,6 +104,8 @@ class Running:
         self._flush = SegmentFlush(order.incarnation, settings)
         self._pulled = False
         """Whether a source has asked for a chunk and not got it yet."""
+        self.keep_at = now
+        """When to look again for what is to be stored, if nothing happens before."""
         self.waits: str | None = None
         """What keeps anything from coming to a source, if anything does; see `SourceWaits`."""
         self.marks = ReachedMarks()
@@ -207,6 +212,8 @@ class Running:
 
     def keep(self, now: float) -> Sequence[Put | Get]:
         """Begin a checkpoint or a commit, if one is due."""
+        if not self.order.writes_log:
+            self.keep_at = math.inf
         if self.instance is None or self.status != "running" or not self.order.takes_checkpoints:
             return []
         if self.held:
@@ -216,6 +223,7 @@ class Running:
             return []
         ends = self.instance.cti == OPEN
         if not (self.asked > self._kept or ends or self._is_due(now - self._saved_at)):
+            self.keep_at = min(self.keep_at, now + KEEP_EVERY)
             return []
         self._saving_for = self.asked
         self._saving_marker = self.instance.marker
@@ -290,7 +298,9 @@ class Running:
     def flush(self, now: float) -> Sequence[Put | Get]:
         """Write the segments that are large or old enough."""
         assert self.instance is not None
-        return self._flush.flush(self.instance.streams.values(), now)
+        puts = self._flush.flush(self.instance.streams.values(), now)
+        self.keep_at = self._flush.next_due
+        return puts
 
     @property
     def _first_needed(self) -> int:
@@ -298,10 +308,21 @@ class Running:
         record = None if self._source is None else self._source.log_record
         return 0 if record is None else number_of(record.key)
 
+    @property
+    def wants_chunk(self) -> bool:
+        """Whether it is a source that should ask for its next chunk."""
+        source = self._source
+        return (
+            source is not None
+            and not self._pulled
+            and self.status == "running"
+            and source.wants_chunk
+        )
+
     def pull(self) -> list[HostCommand]:
         """Ask for the next chunk of a source."""
         source = self._source
-        if source is None or self._pulled or self.status != "running" or not source.wants_chunk:
+        if source is None or not self.wants_chunk:
             return []
         self._pulled = True
         return [

@@ -5,7 +5,7 @@ Rules
    (`before`). The ledger at a record is that of its base with all differences since, in order.
 2. The first record of a manager is a base, and so is the first of a finished job. Another base
    follows when the differences since the last have more than `SHARE` of its size (and `LEAST`
-   bytes), or when there are `most`: a manager that resumes reads little more than a base, and few
+   bytes), or when there are `most`: a manager that resumes reads at most twice a base, and few
    objects.
 3. Checkpoints of a vertex, and segments of a stream, go at the ends of their lists. A difference
    says how many go in front, how many stay, and which come after them.
@@ -29,7 +29,7 @@ from weir.reliable.log import Segment
 from weir.reliable.object_names import number_of, record_key
 from weir.reliable.objects import ObjectRef
 
-SHARE, LEAST = 0.5, 16 << 10
+SHARE, LEAST = 1.0, 16 << 10
 """See rule 2."""
 
 _Value = TypeVar("_Value")
@@ -204,7 +204,8 @@ class RecordMaker:
             if old != new or key not in before:
                 dropped, kept = _common(old, new)
                 slides[key] = dropped, kept, new[kept:]
-                left += [o.key for o in (*old[:dropped], *old[dropped + kept :])]
+                gone = (*old[:dropped], *old[dropped + kept :])
+                left += [o.key for o in gone if o not in new]
             before[key] = new
         return slides
 

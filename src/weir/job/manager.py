@@ -261,7 +261,7 @@ class Manager:
             # Another instance of the host may have set it back just now.
             placement = self._placements.running(report.session, vertex_report)
             if placement is not None:
-                self._learn(placement, vertex_report, now)
+                self._learn(placement, vertex_report, now, whole=report.since == 0)
                 if report.clock and vertex_report.figures is not None:
                     marks = vertex_report.figures.marks
                     self.delays.take(vertex_report.vertex, marks, now - report.clock)
@@ -356,9 +356,11 @@ class Manager:
 
     # --- what vertices say -------------------------------------------------------------------
 
-    def _learn(self, placement: Placement, report: VertexReport, now: float) -> None:
+    def _learn(
+        self, placement: Placement, report: VertexReport, now: float, *, whole: bool
+    ) -> None:
         before = placement.report
-        self._placements.learn(placement, report)
+        self._placements.learn(placement, report, whole=whole)
         if report.figures is not None:
             placement.rate_until(report.figures.events, now)
         vertex = placement.vertex
@@ -478,9 +480,11 @@ class Manager:
     def _recorded(self, commands: Sequence[ManagerCommand], now: float) -> None:
         """Pass on what the record writer asks for; end the job once its last record is durable."""
         self._out += commands
-        for stream, mark in self._records.taken_risen().items():
-            self._placements.collected(stream, mark)
-            self._retry(stream)
+        if risen := self._records.taken_risen():
+            restart_of = self._low_water.restarts.checkpoint
+            for stream, mark in risen.items():
+                self._placements.collected(stream, mark, restart_of)
+                self._retry(stream)
         if self._over:
             return
         if self._records.stops:

@@ -88,7 +88,7 @@ class Figures(msgspec.Struct, frozen=True, array_like=True):
     """For a source or a sink, when it has reached which event time, of late; see `delays.py`."""
 
 
-class VertexReport(msgspec.Struct, frozen=True, omit_defaults=True):
+class VertexReport(msgspec.Struct, frozen=True, array_like=True):
     """Reports the status of one instance, and what it has stored."""
 
     vertex: str
@@ -99,7 +99,8 @@ class VertexReport(msgspec.Struct, frozen=True, omit_defaults=True):
     segments: dict[str, tuple[Segment, ...]] = {}
     """The durable segments of its output streams."""
     flushed: dict[str, int] = {}
-    """For each of its streams the first row of the last segment whose write has ended."""
+    """For each of its streams the first row of the last segment whose write has ended; where
+    `segments` are those that are new, it is that of the last of them, and not said."""
     corrupt: tuple[str, ...] = ()
     """Objects of the store that could not be read."""
     error: str | None = None

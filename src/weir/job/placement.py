@@ -92,14 +92,17 @@ class Placement:
     wait_is_told: bool = False
     """Whether the story tells of that."""
 
-    def learn(self, report: VertexReport) -> None:
-        """Take in what its instance reports; figures stay where there are no new ones."""
+    def learn(self, report: VertexReport, *, whole: bool = True) -> None:
+        """Take in what its instance reports, or what is new of it; figures stay where there are no
+        new ones."""
         self.report = replace(report, checkpoints=(), segments={}, flushed={}, figures=None)
         self.figures = report.figures or self.figures
         known = {c.number for c in report.checkpoints}
         kept = (c for c in self.checkpoints if c.number not in known)
         self.checkpoints = (*kept, *report.checkpoints)[-KEPT_CHECKPOINTS:]
         for stream, segments in report.segments.items():
+            if not whole:
+                self.flushed[stream] = segments[-1].first
             held = self.segments.setdefault(stream, [])
             for segment in segments:
                 if not held or segment.end > held[-1].end:
@@ -256,9 +259,9 @@ class Placements:
 
     # --- what instances report ---------------------------------------------------------------
 
-    def learn(self, placement: Placement, report: VertexReport) -> None:
-        """Take in what an instance reports."""
-        placement.learn(report)
+    def learn(self, placement: Placement, report: VertexReport, *, whole: bool) -> None:
+        """Take in what an instance reports; see `Placement.learn`."""
+        placement.learn(report, whole=whole)
         if report.kept:
             self.kept.add(placement.vertex)
 
@@ -291,9 +294,12 @@ class Placements:
         if len(self._copies[vertex]) > 1:
             self._say_all(vertex, "segments", stream)
 
-    def collected(self, stream: str, mark: int) -> None:
-        """Take in that nobody will ask for rows of a stream below a number: whoever writes it can
-        forget them; of its readers only copies can have fallen behind it."""
+    def collected(
+        self, stream: str, mark: int, restart_of: Mapping[str, Checkpoint | None]
+    ) -> None:
+        """Take in that nobody will ask for rows of a stream below a number, since readers would
+        restart from these checkpoints. Whoever writes it can forget the rows. A reader can have
+        fallen behind them only if another instance of its vertex has taken that checkpoint."""
         if stream not in self._topology.streams:
             return  # a log
         writer = self._topology.streams[stream].writer
@@ -303,8 +309,12 @@ class Placements:
             if held is not None:
                 placement.segments[stream] = [s for s in held if s.end > mark]
         for reader, _ in self._topology.readers_of.get(stream, ()):
-            if len(self._copies[reader]) > 1:
-                self._say_all(reader, "floors", stream)
+            restart = restart_of[reader]
+            if restart is None:
+                continue
+            for placement in self._copies[reader]:
+                if placement.incarnation != restart.incarnation:
+                    self._say(placement.session, "floors", stream)
 
     def orders(
         self, of: Orders, hosts: Mapping[str, HostState], collected: Mapping[str, int], since: int

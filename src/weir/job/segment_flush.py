@@ -9,6 +9,7 @@ Rules
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -40,6 +41,8 @@ class SegmentFlush:
         """The segments that are being written, by key."""
         self._volatile_since: dict[str, float] = {}
         """For each stream since when it has had rows that are only in memory."""
+        self.next_due = math.inf
+        """When a segment will be old enough, if nothing is written before."""
         self.flushed: dict[str, int] = {}
         """For each stream the first row of the last segment whose write has ended."""
 
@@ -47,6 +50,7 @@ class SegmentFlush:
         """Write one segment for each stream whose volatile tail is large or old enough."""
         settings = self._settings
         commands: list[Put] = []
+        self.next_due = math.inf
         large = min(settings.segment_size, settings.tail_buffer)
         for stream in streams:
             if stream.flushing is not None or stream.end <= stream.durable:
@@ -54,10 +58,13 @@ class SegmentFlush:
             since = self._volatile_since.setdefault(stream.name, now)
             old = now - since >= settings.flush_interval or settings.synchronous
             if not old and stream.held_bytes < large:
+                self.next_due = min(self.next_due, since + settings.flush_interval)
                 continue
             entries = stream.next_segment(settings.segment_size)
             if entries is not None and (old or stream.volatile_bytes >= large):
                 commands.append(self._begin(stream, entries))
+            elif not old:
+                self.next_due = min(self.next_due, since + settings.flush_interval)
         return commands
 
     def _begin(self, stream: LogStream, entries: tuple[HeldEntry, ...]) -> Put:

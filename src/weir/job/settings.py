@@ -22,7 +22,10 @@ class HostSettings:
     tail_buffer: int = 64 << 20
     """A vertex waits while one of its streams has more bytes than this that are not durable."""
     send_buffer: int = 4 << 20
-    """So many bytes may be under way to one reader on another host."""
+    """So many bytes may be under way to one reader on another host, or wait there; fewer, if its
+    vertex has many inputs (`input_connections.py`)."""
+    step_wait: float = 0.002
+    """What came for a vertex waits so long for more, while others of the host can step."""
     ahead_buffer: int = 4 << 20
     """A vertex waits while, on each of its streams, even the fastest reader has so many bytes left
     to read; one that reads a part of the rows, the same part of so many."""

@@ -109,7 +109,8 @@ class Listed:
 @dataclass(frozen=True, slots=True)
 class Connect:
     """Read a stream of another host, or this view of it, from number `seq` on, for the input of a
-    vertex with this index. What arrives carries the number of the connection."""
+    vertex with this index. What arrives carries the number of the connection, which no other of
+    this process has."""
 
     vertex: str
     input: int
@@ -117,25 +118,29 @@ class Connect:
     address: str
     stream: str
     seq: int
+    credit: int
+    """So many bytes may be sent before the vertex has read more; negative: it must read first."""
     view: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Close the connection of this input."""
+    """End this connection of an input."""
 
     vertex: str
     input: int
+    connection: int
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """An entry came over a connection."""
+    """An entry came over a connection; `size` bytes of credit were spent on it."""
 
     vertex: str
     input: int
     connection: int
     entry: Entry
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +164,7 @@ class Misled:
 
 @dataclass(frozen=True, slots=True)
 class MakeRoom:
-    """Make room for more: so many bytes that had arrived for this input were read by the vertex."""
+    """Give the writer credit back: the vertex has read so many bytes of this input."""
 
     vertex: str
     input: int
@@ -169,11 +174,13 @@ class MakeRoom:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Another host wants to read a stream of this one, or a view of it, from number `seq` on."""
+    """Another host wants to read a stream of this one, or a view of it, from number `seq` on; it
+    takes `credit` bytes before it has read any."""
 
     subscription: str
     stream: str
     seq: int
+    credit: int
     view: View | None = None
 
 
@@ -186,7 +193,7 @@ class Unsubscribed:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """So many bytes of what was delivered were sent to the subscriber."""
+    """A subscriber has read so many bytes, and gives as much credit back."""
 
     subscription: str
     size: int
@@ -194,10 +201,11 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Send an entry to a subscriber."""
+    """Send an entry to a subscriber, for `size` bytes of its credit."""
 
     subscription: str
     entry: Entry
+    size: int
 
 
 @dataclass(frozen=True, slots=True)

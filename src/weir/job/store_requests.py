@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,6 +83,11 @@ class Requests(Generic[_Owner]):
         self._again = [(when, line) for when, line in self._again if when > now]
         for line in due:
             self._next(line)
+
+    @property
+    def next_due(self) -> float:
+        """When to repeat a request again, if any has failed."""
+        return min((when for when, _ in self._again), default=math.inf)
 
     def _next(self, key: Line) -> None:
         """Send the first request of a line whose owner is still there."""

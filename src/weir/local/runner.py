@@ -1,14 +1,18 @@
 """The local runner runs a staged plan in one process, one vertex at a time, without threads.
 
 A debugger can step through it: `LocalRun.step` reads one chunk of the source that is furthest
-behind and lets every vertex work off what that made available, in the topology's order. Which
-source goes first, how large chunks are and how many vertices a stage has changes nothing in the
-answer. The topology says which vertices and streams there are; streams are in memory.
+behind and lets every vertex work off what that made available, in the topology's order. If stages
+have several vertices, it reads several chunks first (as many as vertices, up to `ROUND_CHUNKS` and
+about `ROUND_BYTES`), and a vertex takes all that waits in one step: otherwise each would step with
+a fraction of a chunk. Which source goes first, how large chunks and steps are and how many vertices
+a stage has changes nothing in the answer. The topology says which vertices and streams there are;
+streams are in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
 from weir.errors import RunError
@@ -17,8 +21,10 @@ from weir.files.chunks import CHUNK_ROWS, SourcePartition
 from weir.loops.interrupts import plain_interrupts
 from weir.plan.program import Output, Program
 from weir.plan.stages import StagedPlan
+from weir.reliable.cursor import STEP_ROWS
 from weir.reliable.digest import Digest, digest
 from weir.reliable.memory_stream import MemoryStream
+from weir.reliable.stream import Entry, StreamReader, joined
 from weir.reliable.traces import Traces
 from weir.reliable.vertex import Vertex
 from weir.runtime.failed_rows import completing
@@ -36,8 +42,27 @@ from weir.runtime.vertices import (
     written_by,
 )
 
+ROUND_CHUNKS, ROUND_BYTES = 16, 64 << 20
 Emit = Callable[[int, Batch], None]
 """Takes rows of an output: of which of its streams, and the rows."""
+
+
+class _LargeReads:
+    """Reads a stream in entries of up to about `STEP_ROWS` rows, however it was written."""
+
+    def __init__(self, stream: StreamReader) -> None:
+        self._stream = stream
+
+    def register(self, reader: Hashable, seq: int) -> None:
+        self._stream.register(reader, seq)
+
+    def read_next(self, reader: Hashable) -> Entry | None:
+        entries: list[Entry] = []
+        count = 0
+        while count < STEP_ROWS and (entry := self._stream.read_next(reader)) is not None:
+            entries.append(entry)
+            count += len(entry.rows)
+        return joined(entries) if entries else None
 
 
 class Egress:
@@ -87,6 +112,10 @@ class LocalRun:
         self._size = cut or CHUNK_ROWS
         self._keep = keep
         self.topology = planned.topology(partitions)
+        widths = Counter(v.stage for v in self.topology.order if v.kind == "inner")
+        widest = max(widths.values(), default=1)
+        self._chunks = 1 if cut is not None else min(widest, ROUND_CHUNKS)
+        """How many chunks are read before vertices work; of a size that was asked for, one."""
         # What there is to do: the inputs of each vertex, by its index in the order, that have
         # something new, and the streams that were written. Streams know these two, and neither the
         # run nor its vertices: so the state is gone as soon as the run is, and need not wait for
@@ -136,7 +165,8 @@ class LocalRun:
             name = self._partition(spec).name
             return make_source_vertex(self.plan, spec, name, self.streams)
         inputs = [
-            self.streams[name].through(spec.view(input)) for input, name in enumerate(spec.inputs)
+            _LargeReads(self.streams[name].through(spec.view(input)))
+            for input, name in enumerate(spec.inputs)
         ]
         return make_vertex(self.plan, spec, inputs, self.streams)
 
@@ -182,13 +212,18 @@ class LocalRun:
         return min((reader.vertex.now for reader in self.sources), default=OPEN)
 
     def step(self) -> bool:
-        """Read one chunk and work it off; False when all sources are at their end."""
-        waiting = [reader for reader in self.sources if not reader.finished]
-        if not waiting:
+        """Read one chunk, or several, and work them off; False when all sources are at their
+        end."""
+        if all(reader.finished for reader in self.sources):
             return False
         with plain_interrupts(), completing(self._partitions):
-            # The source that is furthest behind holds all merges back: it goes first.
-            min(waiting, key=lambda reader: reader.vertex.now).step()
+            size = 0
+            for _ in range(self._chunks):
+                waiting = [reader for reader in self.sources if not reader.finished]
+                if not waiting or size >= ROUND_BYTES:
+                    break
+                # The source that is furthest behind holds all merges back: it goes first.
+                size += min(waiting, key=lambda reader: reader.vertex.now).step()
             self.work_off()
         return True
 

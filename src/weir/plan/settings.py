@@ -38,7 +38,7 @@ def parse_step_limit(text: str) -> float:
 
 
 def parse_interval(text: str) -> float:
-    """Return the seconds between two flushes or commits.
+    """Return the seconds between two flushes or commits, or that rows wait for more.
 
     >>> parse_interval("200ms")
     0.2
@@ -163,6 +163,7 @@ HOST_LIMITS: Mapping[str, Callable[[str], float]] = {
     "flush_interval": parse_interval,
     "segment_size": partial(parse_buffer, most=1 << 30),
     "commit_interval": parse_interval,
+    "step_wait": parse_interval,
     "tail_buffer": partial(parse_buffer, most=64 << 30),
     "send_buffer": partial(parse_buffer, most=1 << 30),
     "ahead_buffer": partial(parse_buffer, most=1 << 30),

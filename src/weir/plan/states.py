@@ -166,6 +166,19 @@ class StateRead:
 # --- row by row ----------------------------------------------------------------------------
 
 
+def key_parts(key: Any) -> tuple[Any, ...]:
+    """Return the parts of a key: those of a tuple, a named one too, or the value itself. An event,
+    which is another kind of tuple, is one value.
+
+    >>> from collections import namedtuple
+    >>> key_parts("a"), key_parts(namedtuple("Key", "k n")("a", 1))
+    (('a',), ('a', 1))
+    """
+    own = type(key)
+    is_named = issubclass(own, tuple) and type(getattr(own, "_fields", None)) is tuple
+    return tuple(key) if own is tuple or is_named else (key,)
+
+
 class UnplannedAccess(CellFailure):
     """Handler code touched a state or emitted a row in a way that the plan does not provide for."""
 

@@ -56,6 +56,8 @@ class Chain:
             self._operators += [index] * len(steps)
         self._ports = tuple(streams)
         self._inputs = [(schema(n).types, origins[n]) for n in _read_by(stage.operators[0])]
+        self._nothing: dict[int, Batch] = {}
+        """No rows, by port."""
         self._types = stage_schema(stage).types
         self._out: list[Batch] = []
         """Rows that have come out since the last `pull`."""
@@ -115,8 +117,11 @@ class Chain:
 
     def claim(self, stream: int, cti: int) -> None:
         """Push a CTI of an input stream that comes without rows."""
-        types, depth = self._inputs[self._ports[stream]]
-        self.push(stream, empty_batch(types, depth), cti)
+        port = self._ports[stream]
+        if port not in self._nothing:
+            types, depth = self._inputs[port]
+            self._nothing[port] = empty_batch(types, depth)
+        self.push(stream, self._nothing[port], cti)
 
     def pull(self) -> tuple[Batch | None, int]:
         """Return the rows that came out since the last call (None: no rows) and the output CTI."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from math import ceil
 
 import msgspec
 
@@ -74,6 +75,8 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
 
 def batch_bytes(rows: Batch) -> int:
     """Count the bytes of some rows in memory."""
+    if not len(rows):
+        return 0
     payload: int = sum(c.nbytes for c in rows.columns)
     return 8 * len(rows) * (2 + len(rows.origin)) + payload
 
@@ -134,6 +137,8 @@ class LogStream:
         self._readers: dict[Hashable, tuple[int, int, CellRange | None]] = {}
         """For each reader the number up to which it has read, the last CTI that it was given, and
         what it reads."""
+        self._watchers: dict[Hashable, Callable[[int], None]] = {}
+        """Whom to tell, by reader, that there may be something to read."""
         self._loaded: dict[str, Sequence[HeldEntry]] = {}
         """The rows of segments that were missing, by key; the last few."""
         self._written_by = written_by
@@ -146,6 +151,8 @@ class LogStream:
         """The segment that is being written to the store; the host sets it."""
         self.missing: dict[str, Segment] = {}
         """The segments that must be loaded before a reader can go on, by key."""
+        self.on_missing: Callable[[str], None] | None = None
+        """Is told the stream's name when a segment is put into `missing`."""
 
     # --- where it stands ---------------------------------------------------------------------
 
@@ -238,6 +245,7 @@ class LogStream:
         self._cti = max(self._cti, entry.cti)
         self._append(Entry(self._end, rows, self._cti))
         self._end += len(rows)
+        self._tell(len(rows))
 
     def _append(self, entry: Entry) -> None:
         if self._collected > entry.seq:
@@ -267,8 +275,13 @@ class LogStream:
             self._repeated.add(entry.rows.slice(first - entry.seq, stop - entry.seq))
             if stop == segment.end and str(self._repeated.checksum) != segment.checksum:
                 self.doubt = violation_among(self.name, segment.first, stop, self._written_by())
-                self.missing[segment.key] = segment
+                self._miss(segment)
                 return
+
+    def _miss(self, segment: Segment) -> None:
+        self.missing[segment.key] = segment
+        if self.on_missing is not None:
+            self.on_missing(self.name)
 
     # --- durability --------------------------------------------------------------------------
 
@@ -302,6 +315,8 @@ class LogStream:
             if segment.first <= self.durable < segment.end:
                 self._segments.append(segment)
         self._forget_read()
+        if self._synchronous:
+            self._tell(1)
 
     def collect(self, seq: int) -> None:
         """Forget the rows below this number: nobody will ask for them again."""
@@ -355,8 +370,19 @@ class LogStream:
             )
         self._readers[reader] = (seq, START, self._arrangement.reading(view))
 
+    def watch(self, reader: Hashable, tell: Callable[[int], None]) -> None:
+        """Tell a reader, until it is unregistered, whenever there may be something to read: how
+        many rows about (0: a claim)."""
+        self._watchers[reader] = tell
+
+    def _tell(self, rows: int) -> None:
+        for reader, tell in self._watchers.items():
+            *_, reading = self._readers[reader]
+            tell(rows if reading is None else ceil(rows * reading.share))
+
     def unregister(self, reader: Hashable) -> None:
         self._readers.pop(reader, None)
+        self._watchers.pop(reader, None)
         self._forget_read()
 
     def position(self, reader: Hashable) -> int:
@@ -383,7 +409,7 @@ class LogStream:
         for segment in self._segments:
             if segment.first <= seq < segment.end:
                 if segment.key not in self._loaded:
-                    self.missing[segment.key] = segment
+                    self._miss(segment)
                 return self._loaded.get(segment.key)
         raise RunError(f"stream {self.name}: row {seq} is neither in memory nor in a segment")
 
@@ -410,3 +436,4 @@ class LogStream:
         self._loaded[key] = held
         while len(self._loaded) > max(4, 2 * len(self._readers)):
             del self._loaded[next(iter(self._loaded))]
+        self._tell(1)

@@ -19,7 +19,7 @@ Rules (StreamScope §3.1)
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -50,6 +50,10 @@ class Entry:
         if not len(self.rows):
             return self.end
         return self.seq if self.numbers is None else int(self.numbers[0])
+
+    def number_of(self, row: int) -> int:
+        """Return the number of one of its rows."""
+        return self.seq + row if self.numbers is None else int(self.numbers[row])
 
     @property
     def row_numbers(self) -> Int64s:
@@ -82,18 +86,18 @@ class Entry:
         return int(np.searchsorted(self.numbers, number))
 
 
-def joined(entries: Sequence[Entry], cti: int) -> Entry:
-    """Make one entry of several that touch, with this claim."""
+def joined(entries: Sequence[Entry]) -> Entry:
+    """Make one entry of several that touch, with the largest of their claims."""
     first, last = entries[0], entries[-1]
     if len(entries) == 1:
-        return replace(first, cti=cti)
+        return first
     filled = [e for e in entries if len(e.rows)] or [last]
     rows = filled[0].rows if len(filled) == 1 else concat_batches([e.rows for e in filled])
     left_out = last.end - first.seq - len(rows)
     numbers = None
     if left_out and len(rows):
         numbers = np.concatenate([e.row_numbers for e in filled])
-    return Entry(first.seq, rows, cti, numbers, left_out)
+    return Entry(first.seq, rows, max(e.cti for e in entries), numbers, left_out)
 
 
 class StreamWriter(Protocol):

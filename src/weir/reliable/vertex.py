@@ -86,6 +86,8 @@ class Vertex:
         """The last claim that was written."""
         self._claims = [START] * max(len(inputs), 1)
         """The last claim of each input that the chain was given."""
+        self._claimed = START
+        """The least of them."""
         self.see: See = see_nothing
         """Is called with what the chain gets next; see rule 5."""
         self.pieces = 0
@@ -160,10 +162,12 @@ class Vertex:
             claim(time)
 
     def _show(self, input: int, first: int, end: int, rows: Batch, cti: int | None) -> None:
-        since = until = min(self._claims)
+        since = self._claimed
         if cti is not None:
-            self._claims[input] = max(self._claims[input], cti)
-            until = min(self._claims)
+            before, self._claims[input] = self._claims[input], max(self._claims[input], cti)
+            if before == since:  # else it was not the least
+                self._claimed = min(self._claims)
+        until = self._claimed
         self.see(
             RowSpan(
                 input=input,

@@ -175,7 +175,8 @@ class InnerInstance:
     def work(self) -> bool:
         before = sum(c.count for c in self.cursors)
         counts = self._vertex.caught_up
-        progressed = self._vertex.execute(self._vertex.wanted(self._ahead_rows))
+        wanted = self._vertex.wanted(self._ahead_rows)
+        progressed = self._vertex.execute([i for i in wanted if self.cursors[i].has_news])
         if counts:
             self.events += sum(c.count for c in self.cursors) - before
         return progressed
@@ -230,7 +231,7 @@ class SinkInstance:
     def work(self) -> bool:
         progressed = False
         for input, cursor in enumerate(self.cursors):
-            entry = cursor.read_next(cursor.reader)
+            entry = cursor.read_next(cursor.reader) if cursor.has_news else None
             if entry is None:
                 continue
             progressed = True

@@ -166,14 +166,15 @@ class PartitionReader:
         self.size, self.read = partition.size, 0
         self.finished = False
 
-    def step(self) -> None:
-        """Feed one chunk, or the end."""
+    def step(self) -> int:
+        """Feed one chunk, or the end; return how many bytes its rows had."""
         if self._chunks is None:
             self._chunks = self._partition.chunks(self._size, self.vertex.next_offset)
         chunk = next(self._chunks, None)
         self.finished = chunk is None
         self.vertex.feed(chunk)
         self.read = self.size if chunk is None else chunk.read
+        return 0 if chunk is None else int(chunk.rows.nbytes)
 
     def go_on_with(self, vertex: SourceVertex) -> None:
         """Read for another instance of the vertex, from where that one stands."""

@@ -7,6 +7,9 @@ Rules
    before.
 3. A difference is narrowed down to the first event with which the two differ, by running both over
    fewer events.
+4. Where a guard of handlers ends the engine's run (an access that was not planned, a change of what
+   lives outside), its error is raised as it is: the run would end so, and no answer differs. What
+   the loop has changed outside is looked for as well, since the engine then runs in its wake.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from weir.errors import ReplayDiffers
+from weir.errors import ReplayDiffers, RunError
 from weir.events.batch import START
 from weir.garbage import collecting_later
+from weir.handlers.runs.hidden_state import KeptObjects
 from weir.runtime.partitions import Partitions
 from weir.shadow.comparison import SerialDifference, difference_error, first_difference
 from weir.shadow.engine_run import EnginePlan, EngineResult, run_engine
@@ -76,7 +80,9 @@ class ShadowRun:
 
     def _compare(self) -> int:
         limit = self.seconds if self.first.can_be_cut else None
+        kept = KeptObjects(*(h.function for h in self.serial.app.handlers.values()))
         loop, touched = self._loop(len(self.first.events), limit)
+        kept.check()
         failed, count = loop.failed, loop.events
         if failed is not None:
             self._check_fails(failed, self._engine(count + 1, touched))
@@ -103,6 +109,8 @@ class ShadowRun:
     def _difference(
         self, loop: LoopResult, engine: EngineResult, count: int
     ) -> SerialDifference | None:
+        if isinstance(engine.failed, RunError) and engine.failed.is_guard:
+            raise engine.failed
         now = self.first.events[count - 1].vs if count else START
         return first_difference(loop, self.plan, engine, now)
 

@@ -240,10 +240,12 @@ class SimulatedHosts:
                     world.store.read(host, key, tell)
                 case Connect():
                     time.after(time.delay(), partial(world.network.connect, host, command))
-                case Disconnect(vertex, input):
-                    world.network.disconnect(host, vertex, input)
-                case Deliver(subscription, entry):
-                    world.network.deliver(subscription, entry)
+                case Disconnect(connection=connection):
+                    world.network.disconnect(host, connection)
+                case MakeRoom():
+                    world.network.make_room(host, command)
+                case Deliver():
+                    world.network.deliver(command)
                 case EndSubscription(subscription):
                     world.network.cut(subscription)
                 case Pull():
@@ -252,5 +254,3 @@ class SimulatedHosts:
                     time.after(time.delay() + pause, pull)
                 case EndSession(over):
                     self._begin_anew(host, over)
-                case MakeRoom():
-                    pass

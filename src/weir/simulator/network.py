@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weir.events.batch import empty_batch
-from weir.job.signals import Arrived, Connect, Lost, Subscribed, Taken, Unsubscribed
-from weir.reliable.log import batch_bytes
-from weir.reliable.stream import Entry
+from weir.job.signals import (
+    Arrived,
+    Connect,
+    Deliver,
+    Lost,
+    MakeRoom,
+    Subscribed,
+    Taken,
+    Unsubscribed,
+)
 from weir.simulator.processes import SimulatedHost
 
 if TYPE_CHECKING:
@@ -54,8 +61,7 @@ class Network:
             lost = Lost(command.vertex, command.input, command.connection)
             time.after(time.delay(), lambda: self._world.hosts.tell(reader, lost))
             return
-        key = f"{reader.machine.session}/{command.vertex}/{command.input}/{command.connection}"
-        self.disconnect(reader, command.vertex, command.input)
+        key = f"{reader.machine.session}/{command.connection}"
         self._channels[key] = SimulatedChannel(
             reader=reader,
             vertex=command.vertex,
@@ -63,11 +69,30 @@ class Network:
             connection=command.connection,
             server=server,
         )
-        self._world.hosts.tell(server, Subscribed(key, command.stream, command.seq, command.view))
+        subscribed = Subscribed(key, command.stream, command.seq, command.credit, command.view)
+        self._world.hosts.tell(server, subscribed)
 
-    def disconnect(self, reader: SimulatedHost, vertex: str, input: int) -> None:
-        for key, channel in list(self._channels.items()):
-            if channel.reader is reader and (channel.vertex, channel.input) == (vertex, input):
+    def disconnect(self, reader: SimulatedHost, connection: int) -> None:
+        self.cut(f"{reader.machine.session}/{connection}")
+
+    def make_room(self, reader: SimulatedHost, room: MakeRoom) -> None:
+        """Bring credit back to the writer, unless the connection is gone."""
+        key = f"{reader.machine.session}/{room.connection}"
+        channel = self._channels.get(key)
+        if channel is None:
+            return
+
+        def arrive() -> None:
+            if channel.open:
+                self._world.hosts.tell(channel.server, Taken(key, room.size))
+
+        self._time.after(self._time.delay(), arrive)
+
+    def _break(self, channel: SimulatedChannel) -> None:
+        """Break the connection of two hosts, and so all channels from the one to the other."""
+        ends = {channel.reader.machine.session, channel.server.machine.session}
+        for key, other in list(self._channels.items()):
+            if {other.reader.machine.session, other.server.machine.session} == ends:
                 self.cut(key)
 
     def cut_off(self, host: SimulatedHost) -> None:
@@ -85,19 +110,26 @@ class Network:
         time.after(time.delay(), lambda: hosts.tell(channel.reader, lost))
         time.after(time.delay(), lambda: hosts.tell(channel.server, Unsubscribed(key)))
 
-    def deliver(self, key: str, entry: Entry) -> None:
-        channel, time = self._channels.get(key), self._time
+    def deliver(self, delivery: Deliver) -> None:
+        key, entry, time = delivery.subscription, delivery.entry, self._time
+        channel = self._channels.get(key)
         if channel is None:
             return
         if time.happens(time.faults.lose / 10):
-            self.cut(key)
+            self._break(channel)
             return
         if not len(entry.rows):  # as on a real channel: a mere claim has no columns
             entry = replace(entry, rows=empty_batch(()))
 
         def arrive() -> None:
             if channel.open:
-                arrived = Arrived(channel.vertex, channel.input, channel.connection, entry)
+                arrived = Arrived(
+                    vertex=channel.vertex,
+                    input=channel.input,
+                    connection=channel.connection,
+                    entry=entry,
+                    size=delivery.size,
+                )
                 self._world.hosts.tell(channel.reader, arrived)
 
         at = time.now + time.delay()
@@ -106,5 +138,3 @@ class Network:
         time.after(at - time.now, arrive)
         if time.happens(time.faults.double):
             time.after(time.delay(), arrive)
-        signal = Taken(key, batch_bytes(entry.rows) + 1)
-        time.after(time.delay(), lambda: self._world.hosts.tell(channel.server, signal))

@@ -152,6 +152,15 @@ def weir(
     )
 
 
+def test_a_program_on_a_closed_stdin() -> None:
+    code = f"exec {sys.executable} -m weir.cli run - <&-"
+    done = subprocess.run(["sh", "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.stderr.splitlines()[0] == (
+        "weir: error: cannot read the program -: stdin is closed"
+    )
+    assert done.returncode == 2
+
+
 def test_nobody_reads_stdout(folder: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal as D
 
 import numpy as np
@@ -298,6 +298,21 @@ NESTED = {
 }
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_number_that_is_too_large_for_a_double_is_a_bad_row(tmp_path, ending):
+    numbers = ["1e308", "-1e309", "1e400", "1e-400"]
+    if ending == "csv":
+        words = ["-Infinity", "inf"]
+        path = csv(tmp_path, "\n".join(["f", *numbers, *words]))
+    else:
+        words = ['"-Infinity"', '"Infinity"']
+        path = jsonl(tmp_path, "\n".join(f'{{"f": {x}}}' for x in [*numbers, *words]))
+    for size in (1, 10):
+        rows, bad, _ = read(path, size, f=DOUBLE)
+        assert [row["f"] for _, _, row in rows] == [1e308, 0.0, -math.inf, math.inf]
+        assert [b.offset for b in bad] == [1, 2]
+
+
 def test_csv_nested_values_are_json_texts(tmp_path):
     path = csv(
         tmp_path,
@@ -503,6 +518,43 @@ def test_arrow_streams_are_read_too(tmp_path):
     with pa.ipc.new_stream(tmp_path / "a.arrow", TABLE.schema) as writer:
         writer.write_table(TABLE)
     assert len(read(tmp_path / "a.arrow", vs=BIGINT)[0]) == 5
+
+
+NESTED_TIMES = {
+    "l": pa.list_(TIMESTAMP),
+    "r": pa.struct([("t", TIMESTAMP), ("f", pa.list_(DOUBLE))]),
+}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_times_within_lists_and_structs_are_cut_like_others(tmp_path, kind):
+    nested = {
+        "l": pa.array([[-1, None], None, [], [1999]], pa.list_(pa.timestamp("ns"))),
+        "r": pa.array(
+            [{"t": -1, "f": [2**53 + 1]}, {"t": None, "f": None}, None, {"t": 2, "f": []}],
+            pa.struct([("t", pa.timestamp("ns", "UTC")), ("f", pa.list_(pa.int64()))]),
+        ),
+    }
+    rows, bad, _ = read(columnar(tmp_path, pa.table(nested), kind), **NESTED_TIMES)
+    before, after = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=i) for i in (-1, 1))
+    zero = datetime(1970, 1, 1, tzinfo=UTC)
+    assert not bad
+    assert [row for _, _, row in rows] == [
+        {"l": [before, None], "r": {"t": before, "f": [2.0**53]}},
+        {"l": None, "r": {"t": None, "f": None}},
+        {"l": [], "r": None},
+        {"l": [after], "r": {"t": zero, "f": []}},
+    ]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_columns_of_nulls_alone_have_every_type(tmp_path, kind):
+    nulls = {name: pa.nulls(1) for name in ALL_TYPES}
+    nested = {"l": pa.array([[None]]), "r": pa.array([{"t": None, "f": None}])}
+    for table, columns in ((nulls, ALL_TYPES), (nested, NESTED_TIMES)):
+        [(_, _, row)], bad, _ = read(columnar(tmp_path, pa.table(table), kind), **columns)
+        assert not bad
+        assert row == {name: column[0].as_py() for name, column in table.items()}
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])

@@ -525,6 +525,7 @@ def test_accesses_of_handlers_in_rows(body: str, expected: list[str], why: str) 
         ("h = []\nfor y in e.ys:\n    h.extend(y.split())\napp.emit('x', v=h)",
          "v LIST(STRING)"),
         ("h = [1]\nfor x in e.xs:\n    h.append(x / 2)\napp.emit('x', v=h)", "v LIST(DOUBLE)"),
+        ("h = []\ndef add(x):\n    h.append(x)\nadd(e.a)\napp.emit('x', v=h)", "v LIST(BIGINT)"),
         ("h = {}\nfor y in e.ys:\n    h[y] = 1\napp.emit('x', v=sorted(h, key=len)[:2])",
          "v LIST(STRING)"),
         ("h = {}\nfor x in e.xs:\n    h.setdefault(x, []).append(1)\napp.emit('x', v=list(h))",

@@ -13,10 +13,11 @@ import pytest
 
 import weir
 from handler_apps import PRELUDE, app_of, case_of, handler_of, verdict_of
-from replay_oracle.differences import Verdict, right_answer
+from replay_oracle.differences import How, Verdict, judge, right_answer
 from replay_oracle.loop import AppFailed
+from replay_oracle.programs import Case
 from weir.errors import PlanError, PlanWarning, ScriptError
-from weir.handlers.planning.app_compiler import flow_of
+from weir.handlers.planning.app_compiler import compile_app, flow_of
 from weir.handlers.reading.analysis import analyse_app
 from weir.handlers.trees.accesses import Analysed
 from weir.handlers.trees.printed_trees import printed_access
@@ -24,7 +25,7 @@ from weir.handlers.trees.printed_trees import printed_access
 HERE = """
 import time, random, uuid, datetime, os, secrets, logging, heapq, threading, functools, decimal
 from datetime import datetime as dt
-CACHE, LOG, NAMES = {}, [], {"a", "b"}
+CACHE, LOG, NAMES, GROUPS = {}, [], {"a", "b"}, {"a": {"x", "y"}}
 def jitter(): return random.random()
 def pushed(xs, x):
     xs.append(x)
@@ -57,6 +58,20 @@ class Basket:
     def items(self): return []
 basket = Basket()
 def first(words: set[str]): return next(iter(words))
+def either(words): return next(iter(words))
+def tags(*words): return {w.lower() for w in words}
+def all_tags(words) -> frozenset[str]: return frozenset(tags(*words)) | NAMES
+@functools.cache
+def kept_tags(word):
+    kept = tags(word)
+    kept.add("q")
+    return kept
+class Text:
+    def words(self, text): return set(text.split())
+text = Text()
+def ordered(words):
+    words = sorted(words)
+    return [w for w in words]
 app.emits("told", "score DOUBLE")
 """
 BEFORE = f"""{HERE}
@@ -91,6 +106,19 @@ WRONG: list[tuple[str, str, str]] = [
     ("app.emit('x', id=id(e.s))", "`id()` differs between processes", "hashlib"),
     ("app.emit('x', id=hash(e.s))", "`hash()` differs between processes", "hashlib"),
     ("app.emit('x', id=e.s.__hash__())", "`e.s.__hash__` differs between processes", "hashlib"),
+    ("sums.add(getattr(time, 'time')(), 1)", "`time.time` reads the clock", "e.vs"),
+    ("app.emit('x', y=time.strftime('%Y'))", "`time.strftime()` reads the clock", "e.vs"),
+    ("app.emit('x', n=getattr(e.s, '__hash__')())", "differs between processes", "hashlib"),
+    ("app.emit('x', n=random.Random().random())", "`random.Random()` draws at random", "hash"),
+    ("app.emit('x', n=random.Random(None).random())", "`random.Random()` draws at", "hash"),
+    ("sums.add(dt.fromtimestamp(e.a, tz=None).hour, 1)", "takes the time zone of the", "say one"),
+    (
+        "app.emit('x', h=dt(2024, 1, 1).astimezone().hour)",
+        "takes the time zone of the machine",
+        "astimezone(datetime.UTC)",
+    ),
+    ("app.emit('x', ok=os.path.exists(e.s))", "`os.path.exists()` reads what may change", "before"),
+    ("app.emit('x', n=__import__('random').random())", "runs code that analysis cannot see", ""),
     ("while True:\n    x = time.time()", "`time.time()` reads the clock", "e.vs"),
     # the order of sets
     ("for w in {'a', 'b'}:\n    sums.add(w, 1)", "`{'a', 'b'}` is a set: its order", "sorted(…)"),
@@ -110,6 +138,30 @@ WRONG: list[tuple[str, str, str]] = [
     ("app.emit('x', v=functools.reduce(max, NAMES))", "`NAMES` is a set", "sorted(…)"),
     ("app.emit('x', v=first(NAMES))", "`words` is a set", "sorted(…)"),
     ("for k in {e.s: 1}.keys() & {'a': 1}.keys():\n    sums.add(k, 1)", "is a set", "sorted(…)"),
+    ("app.emit('x', v='{}'.format(NAMES))", "`NAMES` is a set", "sorted(…)"),
+    ("for w in tags(e.s):\n    sums.add(w, 1)", "`tags(e.s)` is a set", "sorted(…)"),
+    ("app.emit('x', v=list(all_tags(e.ys)))", "`all_tags(e.ys)` is a set", "sorted(…)"),
+    ("app.emit('x', v=list(kept_tags(e.s)))", "`kept_tags(e.s)` is a set", "sorted(…)"),
+    ("app.emit('x', v=list(text.words(e.s)))", "`text.words(e.s)` is a set", "sorted(…)"),
+    ("ws = tags(e.s) - {'a'}\napp.emit('x', v=max(ws, key=len))", "`ws` is a set", "sorted(…)"),
+    ("app.emit('x', v=either(NAMES))", "`words` is a set", "sorted(…)"),
+    ("app.emit('x', v=either(words=tags(e.s)))", "`words` is a set", "sorted(…)"),
+    ("def mine(): return {e.s, 'q'}\napp.emit('x', v=list(mine()))", "`mine()` is a set", "sorted"),
+    ("f = lambda: {e.s, 'q'}\napp.emit('x', v=list(f()))", "`f()` is a set", "sorted(…)"),
+    ("a, b = set(e.ys), 1\napp.emit('x', v=','.join(a))", "`a` is a set", "sorted(…)"),
+    (
+        "d = {}\nfor y in e.ys:\n    d.setdefault(len(y), set()).add(y)\nfor y in d[1]:\n"
+        "    sums.add(y, 1)",
+        "`d[1]` is a set",
+        "sorted(…)",
+    ),
+    (
+        "d = collections.defaultdict(set)\nd[1].add(e.s)\nfor n, ys in sorted(d.items()):\n"
+        "    app.emit('x', v=','.join(ys))",
+        "`ys` is a set",
+        "sorted(…)",
+    ),
+    ("app.emit('x', v=list(GROUPS.get(e.s, ())))", "`GROUPS.get(e.s, ())` is a set", "sorted(…)"),
     # changes of what lives elsewhere
     ("global COUNT\nCOUNT = 1", "`global COUNT` changes what lives outside", "app.state(…)"),
     ("CACHE[e.a] = 1", "`CACHE` is changed, and lives outside", "app.state(…)"),
@@ -367,6 +419,20 @@ if e.s in a and rest <= names and any(b) and 'a' in names & NAMES:
     assert verdict_of(body, before=before) == Verdict("same")
 
 
+def test_functions_may_take_and_return_sets() -> None:
+    body = """
+words = tags(e.s, 'Q')
+n = len(words) + sum(len(w) for w in sorted(words)) + len(ordered(words))
+lists = {1: sorted(words), 2: e.ys}
+for k, ys in lists.items():
+    n += len([y for y in ys if y in GROUPS.get(y, ())]) + len(GROUPS['a'])
+if 'q' in kept_tags(e.s) and all_tags(e.ys) >= NAMES:
+    app.emit('x', v=min(tags(e.s, e.t)), n=n)
+"""
+    before = f"{HERE}\napp.emits('x', 'v STRING, n BIGINT')"
+    assert verdict_of(body, before=before) == Verdict("same")
+
+
 def test_what_an_object_remembers_ends_the_run() -> None:
     body = "box.add(e.b)\napp.emit('x', n=box.n)"
     app = handler_of(body, before=f"{HERE}\napp.emits('x', 'n BIGINT')")
@@ -375,6 +441,23 @@ def test_what_an_object_remembers_ends_the_run() -> None:
     assert verdict.kind == "failed"
     assert "a handler has changed the global `box`, which lives outside of it" in verdict.text
     assert "lies in states: app.state(…)" in verdict.text
+    assert re.search(r"outside of it \(see h, .*app.py:\d+\): what comes", verdict.text)
+
+
+def test_a_field_that_is_called_like_a_method_of_dict() -> None:
+    source = PRELUDE + (
+        "o = app.events('o', 'p STRUCT(items LIST(BIGINT), n BIGINT), ts BIGINT', vs='ts')\n"
+        "app.emits('x', 'n BIGINT, m BIGINT')\n@app.on(o)\ndef h(e):\n    {}\n"
+    )
+    rows = [{"p": {"items": [t, 1], "n": t}, "ts": t} for t in range(9)]
+    body = "app.emit('x', n=len(e.p['items']) + e.p.get('n'), m=len(e.p.items()))"
+    case = Case(0, source.format(body), {"m": [[]], "n": [[]], "o": [rows]}, {})
+    assert judge(case, How()) == Verdict("same")
+    for code in ("len(e.p.items)", "sum([i for i in e.p.items])", "[*map(len, [e.p.items])]"):
+        with pytest.raises(ScriptError) as refused:
+            analyse_app(app_of(source.format(f"app.emit('x', n={code}, m=1)")))
+        assert "`.items` of a struct is the method that every dict has" in str(refused.value)
+        assert 'write ["items"]' in str(refused.value)
 
 
 def test_changes_of_copies_are_warned_about() -> None:
@@ -452,7 +535,13 @@ KEYED = "keyed = app.state('keyed', default=0, key='BIGINT')"
 UNDECLARED: list[tuple[str, str]] = [
     ("xs = []\nys = xs\nys.append(1)\napp.emit('x', v=xs)", "v LIST(BIGINT)"),
     ("xs = []\nys = [xs]\nxs.append(1)\napp.emit('x', v=ys)", "v LIST(LIST(BIGINT))"),
-    ("acc = []\ndef add(x):\n    acc.append(x)\nadd(e.a)\napp.emit('x', v=acc)", "v LIST(BIGINT)"),
+    ("xs = []\nys = xs\nxs.append(1)\nys.append(2)\napp.emit('x', v=xs)", "v LIST(BIGINT)"),
+    ("xs = []\nxs.append(1)\nys = xs\nys.append(2)\napp.emit('x', v=xs)", "v LIST(BIGINT)"),
+    ("xs = []\nxs.append(1)\nys = [xs]\nys[0].append(2)\napp.emit('x', v=xs)", "v LIST(BIGINT)"),
+    (
+        "acc = []\ndef add(x, to):\n    to.append(x)\nadd(e.a, acc)\napp.emit('x', v=acc)",
+        "v LIST(BIGINT)",
+    ),
     ("z = zip(e.xs, e.xs)\napp.emit('x', v=list(map(list, z)))", "v LIST(LIST(BIGINT))"),
 ]
 
@@ -478,6 +567,56 @@ def test_an_event_is_not_a_key() -> None:
     failed = verdict_of("keyed.add(e, 1)", before=KEYED)
     assert failed.kind == "failed"
     assert "a key of keyed must be BIGINT, not m(vs=0" in failed.text
+
+
+NAMED_KEY = """
+Key = collections.namedtuple("Key", "k n")
+ALL = Key("all", 0)
+named = app.state("named", default=0, key=("STRING", "BIGINT"))
+seen_by = app.state("seen_by", default=0{})
+app.emits("x", "n BIGINT, m BIGINT")
+"""
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_a_named_tuple_is_a_key(serial: bool) -> None:
+    more = "named.add(ALL, 1)\n" if serial else ""  # which is another key
+    body = f"""
+named.add(Key(e.s, e.a), 1)
+{more}app.emit('x', n=named.get((e.s, e.a)), m=seen_by.get(Key(e.s, e.a)))
+"""
+    before = NAMED_KEY.format(", key=('STRING', 'BIGINT')")
+    assert verdict_of(body, before=before, serial=serial) == Verdict("same")
+
+
+def test_a_tuple_that_python_computes_is_a_key_if_that_is_said() -> None:
+    app = handler_of(
+        "seen_by.add(Key(e.s, e.a), seen_by.get((e.s, 1)))", before=NAMED_KEY.format("")
+    )
+    with pytest.raises(PlanError, match=r"app.state\('seen_by', …, key=\(…, …\)\)"):
+        analyse_app(app)
+
+
+IN_DEFAULTS = """
+def over(x, *, most=limit):
+    while x > 100:
+        x -= 1
+    return x >= most
+def under(x, most=limit, names=(word,)):
+    return not over(x, most=most)
+app.emits("x", "a BOOLEAN, b BOOLEAN")
+"""
+
+
+def test_a_parameter_is_a_default_argument() -> None:
+    before = IN_DEFAULTS.replace(", names=(word,)", "")
+    body = "app.emit('x', a=over(e.a), b=under(e.b))"
+    assert verdict_of(body, before=before) == Verdict("same")
+
+
+def test_a_parameter_that_no_run_can_set_is_refused_before_it() -> None:
+    with pytest.raises(PlanError, match="the parameter `word` lies in a tuple that handlers use"):
+        compile_app(handler_of("app.emit('x', a=over(e.a), b=under(e.b))", before=IN_DEFAULTS))
 
 
 def test_keys_of_different_lengths() -> None:

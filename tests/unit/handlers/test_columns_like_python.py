@@ -345,7 +345,7 @@ def expected(
         try:
             values.append((number, fitting(value, dtype)))
         except (OverflowError, UnicodeEncodeError):
-            failures.append((number, "it must return"))
+            failures.append((number, "a value must be"))
     return values, failures
 
 

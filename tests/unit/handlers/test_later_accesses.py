@@ -51,6 +51,8 @@ OTHER_STATES = {
     "k = re.sub('a', 'b', e.j)\nacc.append(other.get(k))\nlist(it)",
     "a merge that a round before decides": "n = 0\nfor x in e.tags:\n    own.add(x, n)\n"
     "    n = other.get(e.k)\n    acc.append(n)\n    other.add(e.k, 1)",
+    "a key that is set after the generator": "k = e.k\nit = (other.get(k) for _ in 'a')\n"
+    "k = e.j\nacc += list(it)",
 }
 SAME = {
     "one key": "it = (own.add(e.k, 1) for _ in 'ab')\n" + TWICE.format("list(it)"),
@@ -75,6 +77,20 @@ def test_refused(name: str) -> None:
     head = HEAD if name in OTHER_STATES else HEAD[: HEAD.index("@app.on")]
     verdict = judge(case_of(body, head), How())
     assert verdict.kind == "refused", verdict
+
+
+def test_a_key_that_an_inner_function_sets() -> None:
+    body = """
+k = 'a'
+for _ in 'ab':
+    acc.append(other.get(k))
+    def step():
+        nonlocal k
+        k = e.j
+    step()
+acc.append(other.get(k))
+"""
+    assert judge(case_of(body.strip(), HEAD), How()) == Verdict("same")
 
 
 @pytest.mark.parametrize("name", SAME)

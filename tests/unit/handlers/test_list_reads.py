@@ -182,3 +182,20 @@ def test_explain_shows_the_list() -> None:
 
 def test_nan_is_found() -> None:
     assert _dict_key((float("nan"), 1)) == _dict_key((float("nan"), 1))
+
+
+def test_a_ring_over_structs() -> None:
+    ring = """
+app.emits("sold", "k STRING, n BIGINT")
+
+@app.on(order)
+def sell(e):
+    for x in e.items or []:
+        if x is not None and x.k is not None and other.get(x.k) < len(e.items):
+            other.add(x.k, x.n + e.items[0]["n"])
+            app.emit("sold", k=x.k, n=other.get(x.k))
+"""
+    source = HEAD[: HEAD.index("@app.on")] + ring
+    assert "sell read and write other, by x.k of order" in compile_app(app_of(source)).text({})
+    for how in WAYS:
+        assert judge(Case(0, source, LOGS, {}), how) == Verdict("same")

@@ -406,9 +406,9 @@ CASTS = [
         [12, 7, 0, ..., ..., ..., ..., None],
     ),
     (
-        pa.array(["1.5", "-inf", "NaN", "Infinity", "1e3", "x", "1.5 "]),
+        pa.array(["1.5", "-inf", "NaN", "Infinity", "1e3", "x", "1.5 ", "-1e309", "1e-400"]),
         DOUBLE,
-        [1.5, -math.inf, math.nan, math.inf, 1000.0, ..., ...],
+        [1.5, -math.inf, math.nan, math.inf, 1000.0, ..., ..., ..., 0.0],
     ),
     (pa.array(["TRUE", "false", "1", "yes"]), BOOLEAN, [True, False, True, ...]),
     (pa.array([0, 5]), BOOLEAN, [False, True]),
@@ -480,6 +480,13 @@ def test_cast_gives_the_value_or_fails_and_try_cast_gives_null(case):
             assert "CAST" in str(info.value)
         else:
             check(Cast(x, type=target), [value], x=column.slice(row, 1))
+
+
+def test_a_value_as_large_as_the_memory_leaves_room_for_its_event():
+    huge = pa.array(["x" * 100_000])
+    with pytest.raises(RunError, match=r"cannot CAST 'x+…, on event {'vs': 0, ") as info:
+        values(Cast(x, type=BIGINT), x=huge)
+    assert len(str(info.value)) < 9000
 
 
 def test_a_failing_cast_names_its_event():

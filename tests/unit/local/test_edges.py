@@ -44,6 +44,24 @@ def test_starts_beyond_the_range_of_times_are_bad(start: int) -> None:
         testing.run(text, {"A": [[{"vs": start, "k": "a", "v": 1}]]})
 
 
+@pytest.mark.parametrize("end", [2**62 + 1, 2**63 - 2, 2**63 - 1])
+def test_ends_beyond_the_range_of_times_are_bad(end: int) -> None:
+    text = "STREAM A (vs BIGINT, ve BIGINT) FROM 'a.jsonl'; Out = SELECT COUNT(*) AS n FROM A;"
+    good, beyond = {"vs": 1, "ve": None}, {"vs": 2, "ve": end}
+    with pytest.raises(InputError, match=f"column ve: the end {end} is beyond"):
+        testing.run(text, {"A": [[good, beyond]]})
+    assert testing.run(text, {"A": [[good]]}).rows == [{"vs": 1, "ve": None, "n": 1}]
+
+
+@pytest.mark.parametrize("offset", [2**62 - 10, 10 - 2**62])
+@pytest.mark.parametrize("start", [2**62, -(2**62)])
+def test_windows_of_far_offsets_at_the_ends_of_time(start: int, offset: int) -> None:
+    text = f"{A} Out = SELECT COUNT(*) AS n FROM A WITH TUMBLING(10, {offset});"
+    (row,) = testing.run(text, {"A": [[{"vs": start, "k": "a", "v": 1}]]}).rows
+    first = start - (start - offset) % 10
+    assert row == {"vs": first, "ve": first + 10, "n": 1}
+
+
 @pytest.mark.parametrize("start", [2**62, -(2**62)])
 def test_windows_at_the_ends_of_time(start: int) -> None:
     text = f"{A} Out = SELECT COUNT(*) AS n FROM A WITH TUMBLING(10);"
@@ -92,6 +110,13 @@ def test_a_point_at_the_last_of_all_times(change: str) -> None:
 def test_a_window_that_would_end_at_the_open_end_is_an_error(group: str) -> None:
     text = f"{A} Out = SELECT COUNT(*) AS n FROM A {group} WITH TUMBLING({2**62 - 1}, 1);"
     with pytest.raises(RunError, match=r"overflow: a window of TUMBLING.* ends beyond"):
+        testing.run(text, {"A": [[{"vs": 2**62, "k": "a", "v": 1}]]})
+
+
+@pytest.mark.parametrize("group", ["", "GROUP BY k"])
+def test_a_session_that_would_end_at_the_open_end_is_an_error(group: str) -> None:
+    text = f"{A} Out = SELECT COUNT(*) AS n FROM A {group} WITH SESSION({2**62 - 1});"
+    with pytest.raises(RunError, match="overflow: a session ends beyond"):
         testing.run(text, {"A": [[{"vs": 2**62, "k": "a", "v": 1}]]})
 
 

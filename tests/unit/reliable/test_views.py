@@ -313,11 +313,11 @@ def test_entries_that_touch_are_joined() -> None:
     some = Entry(2, rows(0, 2), 5, np.array([3, 5]), 3)
     nothing = Entry(7, empty_batch(()), 6, None, 2)
     full = entry(9, 11)
-    made = joined([some, nothing, full], 8)
-    assert (made.seq, made.end, made.cti) == (2, 11, 8)
+    made = joined([some, nothing, full])
+    assert (made.seq, made.end, made.cti) == (2, 11, 11)
     assert made.row_numbers.tolist() == [3, 5, 9, 10] and made.left_out == 5
-    assert joined([entry(0, 2), entry(2, 3)], 9).numbers is None
-    assert joined([nothing], 6) == nothing
+    assert joined([entry(0, 2), entry(2, 3)]).numbers is None
+    assert joined([nothing]) == nothing
 
 
 # --- bytes ---------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ SHARED = {
     "a value that does not fit": (
         'app.emit("o", r=(1 - e.n) * (1 << 63))\napp.emit("p", r=e.shop)',
         1,
-        "it must return BIGINT, not 9223372036854775808 (int), which has more than 64 bits",
+        "a value must be BIGINT, not 9223372036854775808 (int), which has more than 64 bits",
     ),
 }
 """Handlers in columns whose rows several operators read, which are in stages of their own."""
@@ -154,8 +154,10 @@ def test_events_that_several_operators_read(
 ) -> None:
     body, within, cause = SHARED[name]
     error = told(body, monkeypatch, tmp_path, parallelism=parallelism, shadow=0)
-    first = str(error).split("\n")[0]
+    first, shown, _ = str(error).split("\n")
     assert first.startswith(f"handle (app.py:{ABOVE + within}) failed on {EVENT}: {cause}")
+    source = Path("app.py").read_text(encoding="utf-8").splitlines()[ABOVE + within - 1]
+    assert shown == f"  {source.strip()}"
 
 
 @pytest.mark.parametrize("name", SERIAL)

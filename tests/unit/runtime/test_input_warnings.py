@@ -88,9 +88,10 @@ def test_units_and_ends_and_ctis(tmp_path: Path) -> None:
     ]
 
 
-def test_a_number_beyond_all_times_is_a_bad_row(tmp_path: Path) -> None:
-    write(tmp_path, [{"vs": 2**62}])
-    with pytest.raises(weir.InputError, match="a start must be a time, came 4611686018427387904"):
+@pytest.mark.parametrize("number", [2**62, -(2**63)])
+def test_a_number_beyond_all_times_is_a_bad_row(tmp_path: Path, number: int) -> None:
+    write(tmp_path, [{"vs": number}])
+    with pytest.raises(weir.InputError, match=f"a start must be a time, came {number}"):
         run(tmp_path, "vs BIGINT", "unit = 's'")
 
 

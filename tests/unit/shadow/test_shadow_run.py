@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from small_shadow import COUNT, clicks, parts, shadow_of
-from weir.errors import ReplayDiffers
+from weir.errors import ReplayDiffers, RunError
 from weir.events.batch import Batch
 from weir.kernels.expressions.evaluator import PYTHON_BUILDERS
 from weir.kernels.operators.number import NumberKernel
@@ -126,6 +126,55 @@ def keep(e):
     assert error.loop.startswith("[1, 4, 7, 10, 13]")
     assert error.engine.startswith("[1, 4, 7, 10],")
     assert error.place is not None and error.place.text.endswith("# this one")
+
+
+OUTSIDE = """
+BOX = {}
+
+def put(k):
+    box = BOX
+    return box.setdefault(k, len(box))
+
+@app.on(click)
+def tell(e):
+    app.emit("out", id=e.id, n=put(e.user))
+"""
+UNPLANNED = """
+count = app.state("count", default=0, key="STRING")
+
+class Hidden:
+    def __init__(self, access):
+        self.access = access
+    def __neg__(self):
+        return self.access("a")
+
+hidden = Hidden(count.get)
+
+@app.on(click)
+def tell(e):
+    app.emit("out", id=e.id, n=-hidden)
+
+@app.on(click)
+def note(e):
+    count.add(e.user, count.get(e.user) + 1)
+
+app.serial(tell, note)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (OUTSIDE, "a handler has changed the global `BOX`"),
+        (UNPLANNED, "tell reads count with the key 'a' in a way that was not found"),
+    ],
+)
+def test_what_a_guard_ends_is_no_difference(body: str, message: str, tmp_path: Path) -> None:
+    shadow = shadow_of(tmp_path, body)
+    with pytest.raises(RunError, match=message) as caught:
+        shadow.compare(parts(shadow, click=clicks(40)))
+    assert not isinstance(caught.value, ReplayDiffers)
+    assert caught.value.is_guard
 
 
 def test_an_error_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Channels: what a reader gets, and what is left when either side goes."""
+"""Channels: what comes over them, and what is left when either side goes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,13 +16,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from machine.jobs import entry
 from weir.errors import RunError
-from weir.events.batch import empty_batch
-from weir.reliable.stream import Entry
 from weir.spark.live.addresses import Endpoint
-from weir.spark.live.flight import ChannelErrors, Client, Security, Server, Subscription
-from weir.spark.live.message_checks import Wanted
+from weir.spark.live.flight import ChannelErrors, Client, Exchange, Security, Server
 
 SECRET = Security("secret")
 ATTENDING = """
@@ -38,63 +36,78 @@ server.end()
 """
 SERVER = """
 import signal
-from weir.events.batch import empty_batch
-from weir.reliable.stream import Entry
 from weir.spark.live.addresses import Endpoint
-from weir.spark.live.flight import Security, Server, Subscription
+from weir.spark.live.flight import Security, Server
 
-def subscribe(wanted):
-    subscription = Subscription("only")
-    subscription.put(Entry(wanted.seq, empty_batch(()), 7))
-    return subscription
+def link(hello, exchange):
+    exchange.send(b"stands", b"")
+    exchange.receive()
 
-server = Server(Endpoint("127.0.0.1"), Security("secret"), subscribe=subscribe, unsubscribe=print)
+server = Server(Endpoint("127.0.0.1"), Security("secret"), link=link)
 print(server.url, flush=True)
 signal.pause()
 """
+BODY = bytes(range(256)) * 8
 
 
-class Streams:
-    """Serves one entry to every reader, and then whatever comes."""
+class Echo:
+    """Sends every message back, until its client leaves."""
 
-    def __init__(self) -> None:
-        self.subscription = Subscription("only")
+    def __init__(self, at: Endpoint | None = None) -> None:
         self.gone = threading.Event()
-        self.server = Server(
-            Endpoint("127.0.0.1"),
-            SECRET,
-            subscribe=self._subscribe,
-            unsubscribe=lambda _: self.gone.set(),
-        )
+        self.server = Server(at or Endpoint("127.0.0.1"), SECRET, link=self._link)
 
-    def _subscribe(self, wanted: Wanted) -> Subscription:
-        self.subscription.put(Entry(wanted.seq, empty_batch(()), 7))
-        return self.subscription
-
-
-def test_a_reader_that_leaves_is_not_served_any_longer() -> None:
-    streams = Streams()
-    entries = Client(streams.server.url, SECRET).entries(Wanted("s", 3), ())
-    assert (next(entries).seq) == 3
-    leaving = threading.Thread(target=entries.close, daemon=True)  # type: ignore[attr-defined]
-    leaving.start()
-    leaving.join(5.0)
-    assert not leaving.is_alive()
-    streams.subscription.put(Entry(3, empty_batch(()), 8))
-    assert streams.gone.wait(5.0)
-    streams.server.shutdown()
+    def _link(self, hello: bytes, exchange: Exchange) -> None:
+        if hello == b"bad":
+            raise RunError("it cannot be used")
+        exchange.send(hello, b"")
+        with suppress(*ChannelErrors):
+            while (message := exchange.receive()) is not None:
+                exchange.send(message[0], message[1].to_pybytes())
+        self.gone.set()
 
 
-def test_a_server_that_dies_ends_its_readers_without_noise(capfd: pytest.CaptureFixture) -> None:  # type: ignore[type-arg]
+@pytest.fixture
+def echo() -> Iterator[Echo]:
+    made = Echo()
+    yield made
+    made.server.shutdown()
+
+
+def test_messages_go_both_ways_with_and_without_a_body(echo: Echo) -> None:
+    exchange = Client(echo.server.url, SECRET).exchange(b"hello")
+    assert exchange.receive() == (b"hello", pa.py_buffer(b""))
+    for words, body in [(b"a", b""), (b"b", BODY), (b"c", b"x"), (b"d", b"")]:
+        exchange.send(words, body)
+        received = exchange.receive()
+        assert received is not None
+        assert (received[0], received[1].to_pybytes()) == (words, body)
+        assert received[1].address % 8 == 0
+    exchange.close()
+    assert echo.gone.wait(5.0)
+
+
+def test_a_client_that_gives_up_ends_a_wait_for_messages(echo: Echo) -> None:
+    exchange = Client(echo.server.url, SECRET).exchange(b"hello")
+    assert exchange.receive() is not None
+    threading.Timer(0.1, exchange.give_up).start()
+    with pytest.raises(ChannelErrors):
+        exchange.receive()
+    exchange.close()
+    assert echo.gone.wait(5.0)
+
+
+def test_a_server_that_dies_ends_its_links_without_noise(capfd: pytest.CaptureFixture) -> None:  # type: ignore[type-arg]
     command = (sys.executable, "-c", SERVER)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        entries = Client(process.stdout.readline().strip(), SECRET).entries(Wanted("s", 0), ())
-        assert next(entries).cti == 7
+        exchange = Client(process.stdout.readline().strip(), SECRET).exchange(b"")
+        assert exchange.receive() is not None
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(ChannelErrors):
-            next(entries)
-    del entries
+            exchange.receive()
+        exchange.close()
+    del exchange
     assert capfd.readouterr().err == ""
 
 
@@ -116,61 +129,54 @@ def test_a_line_that_nobody_closes_does_not_hold_up_its_server() -> None:
     line.close()
 
 
-def test_a_reader_without_the_secret_is_refused() -> None:
-    streams = Streams()
+def test_a_link_without_the_secret_is_refused(echo: Echo) -> None:
     with pytest.raises(ChannelErrors):
-        next(Client(streams.server.url, Security("guessed")).entries(Wanted("s", 0), ()))
-    streams.server.shutdown()
+        Client(echo.server.url, Security("guessed")).exchange(b"hello").receive()
+    assert not echo.gone.is_set()
 
 
-def test_rows_come_over_a_socket_in_a_folder() -> None:
-    subscription = Subscription("only")
-    subscription.put(entry(0, 3))
-    subscription.put(None)
+def test_messages_come_over_a_socket_in_a_folder() -> None:
     with TemporaryDirectory() as folder:  # the name of a socket must not be long
-        server = Server(
-            Endpoint(folder), SECRET, subscribe=lambda _: subscription, unsubscribe=lambda _: None
-        )
-        assert server.url.startswith(f"grpc+unix://{folder}/")
-        assert server.port <= 0, "no port"
-        (found,) = Client(server.url, SECRET).entries(Wanted("s", 0), (pa.int64(),))
-        assert (found.rows.vs.tolist(), found.cti) == ([0, 1, 2], 3)
-        server.shutdown()
+        echo = Echo(Endpoint(folder))
+        assert echo.server.url.startswith(f"grpc+unix://{folder}/")
+        assert echo.server.port <= 0, "no port"
+        exchange = Client(echo.server.url, SECRET).exchange(b"hello")
+        assert exchange.receive() is not None
+        exchange.close()
+        echo.server.shutdown()
         assert not list(Path(folder).iterdir())
 
 
-def test_rows_of_other_columns_are_refused() -> None:
-    streams = Streams()
-    streams.subscription.put(entry(0, 3))
-    found = Client(streams.server.url, SECRET).entries(Wanted("s", 0), (pa.string(),))
-    with pytest.raises(RunError, match="instead of a lifetime, origins and string"):
-        list(found)
-    streams.subscription.put(None)  # as a host does: a call that waits would hold up the shutdown
-    streams.server.shutdown()
-
-
-@pytest.mark.parametrize(
-    "descriptor",
-    [flight.FlightDescriptor.for_path("a"), flight.FlightDescriptor.for_command(b"\x99")],
-)
-def test_a_wish_that_is_none_is_refused(descriptor: flight.FlightDescriptor) -> None:
-    streams = Streams()
-    client = flight.FlightClient(streams.server.url)
+def test_a_link_that_cannot_be_used_is_refused_with_its_reason(echo: Echo) -> None:
+    client = flight.FlightClient(echo.server.url)
     options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer secret")])
-    writer, reader = client.do_exchange(descriptor, options)
+    writer, reader = client.do_exchange(flight.FlightDescriptor.for_command(b"bad"), options)
     with pytest.raises(flight.FlightServerError, match="cannot be used") as refused:
         reader.read_chunk()
     assert "Traceback" not in str(refused.value)
     reader.cancel()
     with pytest.raises(ChannelErrors):
         writer.close()
-    streams.server.shutdown()
+
+
+def test_a_body_of_other_columns_is_refused(echo: Echo) -> None:
+    client = flight.FlightClient(echo.server.url)
+    options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer secret")])
+    writer, reader = client.do_exchange(flight.FlightDescriptor.for_command(b"hello"), options)
+    record = pa.record_batch({"a": [1]})
+    writer.begin(record.schema)
+    writer.write_with_metadata(record, b"words")
+    assert reader.read_chunk().app_metadata.to_pybytes() == b"hello"
+    with pytest.raises(flight.FlightServerError, match="a body of columns"):
+        reader.read_chunk()
+    reader.cancel()
+    with pytest.raises(ChannelErrors):
+        writer.close()
 
 
 @pytest.mark.parametrize("given", [b"Bearer ", b"Bearer secre", b"Bearer secrets", b"secret"])
-def test_a_wrong_secret_is_refused(given: bytes) -> None:
-    streams = Streams()
-    client = flight.FlightClient(streams.server.url)
+def test_a_wrong_secret_is_refused(echo: Echo, given: bytes) -> None:
+    client = flight.FlightClient(echo.server.url)
     options = flight.FlightCallOptions(headers=[(b"authorization", given)])
     for call in (
         lambda: list(client.do_action(flight.Action("hello", b""), options)),
@@ -181,4 +187,3 @@ def test_a_wrong_secret_is_refused(given: bytes) -> None:
     ):
         with pytest.raises(flight.FlightUnauthenticatedError, match="secret is missing or wrong"):
             call()
-    streams.server.shutdown()

@@ -5,27 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 import pytest
 
-from machine.jobs import checkpoint, order, report, rows, says, segment, topology
+from machine.jobs import checkpoint, order, report, says, segment, topology
 from weir.errors import RunError
 from weir.job.messages import DRIVER, Orders, Preparing, Report, VertexReport
-from weir.reliable.codec import record_of
 from weir.reliable.objects import ObjectRef
-from weir.reliable.stream import Entry
 from weir.spark.live.message_checks import (
-    EntryNumber,
-    Wanted,
-    read_entry,
     read_orders,
     read_preparing,
     read_report,
-    read_wanted,
 )
 
-BIGINTS = (pa.int64(),)
 pack = msgspec.msgpack.encode
 
 
@@ -39,12 +30,6 @@ def test_what_is_right_comes_through() -> None:
     assert read_report(pack(said), topology(), 1) == said
     ordered = Orders(1, 2, "a", (order("1.0", restart=checkpoint("1.0", 1, 1, 1)),))
     assert read_orders(pack(ordered), topology()) == ordered
-    assert read_wanted(pack(Wanted("1.0/0", 3))) == Wanted("1.0/0", 3)
-    number = pa.py_buffer(pack(EntryNumber(4, 9)))
-    entry = read_entry(number, record_of(Entry(4, rows(4, 2), 9)), BIGINTS)
-    assert (entry.seq, entry.cti, entry.rows.vs.tolist()) == (4, 9, [4, 5])
-    claim = read_entry(number, None, BIGINTS)
-    assert (claim.end, claim.cti) == (4, 9)
 
 
 def test_a_host_that_gets_ready_says_which_it_is() -> None:
@@ -139,90 +124,12 @@ def test_orders_that_cannot_be_used(body: bytes) -> None:
         read_orders(body, topology())
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        None,
-        b"",
-        b"\x93",
-        pack({"stream": "s", "seq": -1}),
-        pack({"stream": 1, "seq": 1}),
-        pack({"stream": "s", "seq": 2**63}),
-    ],
-)
-def test_wishes_that_cannot_be_used(command: bytes | None) -> None:
-    with pytest.raises(RunError, match="a request for a stream that cannot be used"):
-        read_wanted(command)
-
-
-def columns(**given: pa.Array) -> pa.RecordBatch:
-    times = {"t0": pa.array([1, 2]), "t1": pa.array([2, 3]), "c0": pa.array([5, 6])}
-    return pa.record_batch({n: a for n, a in (times | given).items() if a is not None})
-
-
-def torn_text() -> pa.Array:
-    """Texts of which the second begins far behind the end of all of them."""
-    offsets = np.array([0, 1 << 30, 2], np.int32)
-    return pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"ab")])
-
-
-@pytest.mark.parametrize(
-    ("record", "types", "told"),
-    [
-        (columns(c0=pa.array(["a", "b"])), BIGINTS, "columns int64, int64, string instead of"),
-        (columns(c0=pa.array([1, 2], pa.int32())), BIGINTS, "int32 instead of"),
-        (columns(c0=None), BIGINTS, "columns int64, int64 instead of"),
-        (columns(), (), "c0|columns"),
-        (columns(t0=pa.array([1, None])), BIGINTS, "NULL in a lifetime"),
-        (columns(t0=pa.array([1.0, 2.0])), BIGINTS, "columns double"),
-        (columns(c0=torn_text()), (pa.string(),), "offset"),
-        (
-            columns(
-                c0=pa.Array.from_buffers(
-                    pa.string(),
-                    2,
-                    [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xff\xfe")],
-                )
-            ),
-            (pa.string(),),
-            "UTF8",
-        ),
-    ],
-)
-def test_rows_that_cannot_be_used(
-    record: pa.RecordBatch, types: tuple[pa.DataType, ...], told: str
-) -> None:
-    with pytest.raises(RunError, match=told):
-        read_entry(pa.py_buffer(pack(EntryNumber(0, 0))), record, types)
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        None,
-        b"",
-        b"\xc1",
-        pack((-1, 0)),
-        pack((0, 2**63)),
-        pack((0,)),
-        pack(("a", 0)),
-        pack((2**63 - 1, 0)),
-    ],
-)
-def test_numbers_of_entries_that_cannot_be_used(number: bytes | None) -> None:
-    buffer = None if number is None else pa.py_buffer(number)
-    with pytest.raises(RunError, match="an entry's number that cannot be used"):
-        read_entry(buffer, columns(), BIGINTS)
-
-
 @pytest.mark.parametrize("start", [b"", b"\x81\xa1z"])
 @pytest.mark.parametrize(
     "read",
     [
-        read_wanted,
         lambda b: read_orders(b, topology()),
         lambda b: read_report(b, topology(), 1),
-        lambda b: read_entry(pa.py_buffer(b), None, BIGINTS),
     ],
 )
 def test_deep_nesting_is_no_crash(read: Callable[[bytes], object], start: bytes) -> None:

@@ -17,7 +17,7 @@ from weir.handlers.runs.running_event import current
 from weir.plan.fluent.stream import Stream
 from weir.plan.operators import Source, SourceOptions
 from weir.plan.schema import Schema
-from weir.plan.states import MERGE_TRAITS, MergeKind, MergeTraits
+from weir.plan.states import MERGE_TRAITS, MergeKind, MergeTraits, key_parts
 
 if TYPE_CHECKING:
     from weir.handlers.api.app import App
@@ -146,7 +146,7 @@ def bind_state(state: State, methods: Mapping[str, Callable[..., Any]] | None) -
 
 
 def _key(key: object) -> tuple[object, ...]:
-    return tuple(map(without_params, key if type(key) is tuple else (key,)))
+    return tuple(map(without_params, key_parts(key)))
 
 
 MERGES: dict[str, MergeTraits] = {traits.method: traits for traits in MERGE_TRAITS.values()}

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import chain
 
+from weir.handlers.trees.operations import OPERATIONS
 from weir.handlers.trees.scope import first_line
 from weir.handlers.trees.values import (
     Attribute,
@@ -27,38 +28,6 @@ from weir.handlers.trees.values import (
 from weir.plan.usercode.functions import ScalarFunction
 from weir.plan.usercode.made_functions import plain_function
 
-_BINARY: dict[str, ast.operator] = {
-    "add": ast.Add(),
-    "sub": ast.Sub(),
-    "mul": ast.Mult(),
-    "truediv": ast.Div(),
-    "floordiv": ast.FloorDiv(),
-    "mod": ast.Mod(),
-    "pow": ast.Pow(),
-    "bitand": ast.BitAnd(),
-    "bitor": ast.BitOr(),
-    "bitxor": ast.BitXor(),
-    "lshift": ast.LShift(),
-    "rshift": ast.RShift(),
-}
-_UNARY: dict[str, ast.unaryop] = {
-    "neg": ast.USub(),
-    "pos": ast.UAdd(),
-    "invert": ast.Invert(),
-    "not": ast.Not(),
-}
-_COMPARE: dict[str, ast.cmpop] = {
-    "eq": ast.Eq(),
-    "ne": ast.NotEq(),
-    "lt": ast.Lt(),
-    "le": ast.LtE(),
-    "gt": ast.Gt(),
-    "ge": ast.GtE(),
-    "is": ast.Is(),
-    "isnot": ast.IsNot(),
-    "in": ast.In(),
-    "notin": ast.NotIn(),
-}
 _CONVERSIONS: dict[object, Callable[[object], str]] = {"r": repr, "s": str, "a": ascii}
 _LOAD, _STORE = ast.Load(), ast.Store()
 
@@ -197,15 +166,16 @@ class Writer:
 
     def _operation(self, tree: Op) -> ast.expr:
         name, args = tree.name, tree.args
-        if name in _BINARY:
-            return ast.BinOp(self.expr(args[0]), _BINARY[name], self.expr(args[1]))
-        if name in _UNARY:
-            return ast.UnaryOp(_UNARY[name], self.expr(args[0]))
-        if name in _COMPARE:
-            return ast.Compare(self.expr(args[0]), [_COMPARE[name]], [self.expr(args[1])])
-        if name in ("and", "or"):
+        node = OPERATIONS[name].node() if name in OPERATIONS else None
+        if isinstance(node, ast.operator):
+            return ast.BinOp(self.expr(args[0]), node, self.expr(args[1]))
+        if isinstance(node, ast.unaryop):
+            return ast.UnaryOp(node, self.expr(args[0]))
+        if isinstance(node, ast.cmpop):
+            return ast.Compare(self.expr(args[0]), [node], [self.expr(args[1])])
+        if isinstance(node, ast.boolop):
             parts = [self.expr(args[0]), *map(self._maybe, self._flat(tree)[1:])]
-            return ast.BoolOp(ast.And() if name == "and" else ast.Or(), parts)
+            return ast.BoolOp(node, parts)
         if name == "if":
             return self._chosen(tree)
         if name == "format":

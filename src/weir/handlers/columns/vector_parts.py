@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from weir.events.types import BIGINT, BOOLEAN, DOUBLE, INT, NULL, TIMESTAMP, type_name
+from weir.handlers.trees.operations import OPERATIONS
 from weir.handlers.trees.scope import NotAColumn, first_line, is_leaf
 from weir.handlers.trees.static_types import const_type
 from weir.handlers.trees.values import (
@@ -25,29 +26,6 @@ from weir.plan.limits import MOST_PARTS
 from weir.plan.usercode.functions import ScalarFunction
 
 _SIGNS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "truediv": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "pow": "**",
-    "bitand": "&",
-    "bitor": "|",
-    "bitxor": "^",
-    "lshift": "<<",
-    "rshift": ">>",
-    "neg": "-",
-    "pos": "+",
-    "invert": "~",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "isnot": "is not",
-    "notin": "not in",
     "item": "[…]",
     "slice": "[…:…]",
     "tuple": "(…, …)",
@@ -65,7 +43,7 @@ _MAY_BE_NULL = frozenset(("py_field", "py_item"))
 
 def sign_of(name: str) -> str:
     """Return how Python writes an operation."""
-    return _SIGNS.get(name, name)
+    return OPERATIONS[name].sign if name in OPERATIONS else _SIGNS.get(name, name)
 
 
 def words(tree: Tree) -> str:

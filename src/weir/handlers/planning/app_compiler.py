@@ -38,6 +38,7 @@ from weir.handlers.planning.row_stages import AskedStep
 from weir.handlers.planning.scan_planner import PlanInputs, ScanNote, ScanPlanner
 from weir.handlers.planning.state_keys import TypedAccess, app_cells
 from weir.handlers.reading.analysis import analyse_app
+from weir.handlers.runs.live_handles import param_places
 from weir.handlers.trees.accesses import Analysed, EmitAccess, MergeAccess
 from weir.plan.binding.binder import unknown
 from weir.plan.expressions import Column
@@ -95,6 +96,7 @@ def compile_app(
         hint = f"@app.on({event}) stands above the function that handles it"
         raise PlanError(f"the app `{app.name}` has no handlers", hint=hint)
     values = app.param_values(params)
+    param_places(app)  # refuses those that no run could set
     flow = flow or flow_of(app, values, vectorise=vectorise)
     events = with_streams(app.event_types, streams or {})
     enters = entrance(events, paths or {}, start, end, first_index)

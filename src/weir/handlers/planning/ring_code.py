@@ -16,6 +16,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
+from weir.events.user_copies import copier
 from weir.handlers.columns.python_code import TreeFunction
 from weir.handlers.trees.values import Element, Instant, Old, ReadValue, Tree
 from weir.plan.saved_states import saved_name
@@ -79,10 +82,12 @@ class RingLoop:
 
 @dataclass(frozen=True, slots=True)
 class RingPort:
-    """A `RingPort` has the steps for rows of one port: `keys` key columns, then the `leaves`."""
+    """A `RingPort` has the steps for rows of one port: `keys` key columns, then the `leaves`, which
+    have these types."""
 
     keys: int
     leaves: tuple[Tree, ...]
+    types: tuple[pa.DataType, ...]
     steps: tuple[RingStep | RingLoop, ...]
 
 
@@ -151,11 +156,18 @@ class _RingRunner:
         after = own + len(outside)
         empty: Environment = [None] * (len(names) - own)
         puts = [self._put(number) for number in range(len(outside))] if reader else []
+        copies = [
+            (2 + n, copy)
+            for n, dtype in enumerate(port.types)
+            if (copy := copier(dtype)) is not None
+        ]
 
         def run(values: tuple[Any, ...]) -> None:
             cursor.now = values[0]
             key = cursor.key = values[2] if keys == 1 else values[2 : 2 + keys]
             around: Environment = [*values[:2], *values[2 + keys :], *empty]
+            for place, copy in copies:
+                around[place] = copy(around[place])
             for step, at in steps:
                 try:
                     step(around, key)

@@ -31,6 +31,7 @@ from weir.handlers.trees.values import (
     Tree,
 )
 from weir.plan.binding.projection import project, with_columns
+from weir.plan.operators import schema
 from weir.plan.states import Cell, RowCode, RowEffect, WindowCall
 
 
@@ -89,7 +90,9 @@ def place_port(
     added = tuple(columns.added.items())
     rows = with_columns(at.node, added) if reader else project(at.node, added)
     block = first.order if place.block is None else place.block
-    return RowPort(ScanPort(rows, keys), (*keys, *names), block, RingPort(len(keys), needed, steps))
+    types = dict(schema(rows).columns)
+    port = RingPort(len(keys), needed, tuple(types[name] for name in names), steps)
+    return RowPort(ScanPort(rows, keys), (*keys, *names), block, port)
 
 
 def _inner(steps: Sequence[RingStep | RingLoop]) -> list[RingStep]:

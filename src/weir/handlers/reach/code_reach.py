@@ -28,9 +28,9 @@ from weir.handlers.api.declarations import MERGES, State
 from weir.handlers.api.declared_types import misnamed
 from weir.handlers.api.parameters import AppParam, param_app
 from weir.handlers.reach.changed_copies import warn_of_changed_copies
-from weir.handlers.reach.forbidden_calls import ban_of, banned_attribute, full_name, local_time
+from weir.handlers.reach.forbidden_calls import ban_of, ban_of_call, banned_attribute, full_name
 from weir.handlers.reach.object_contents import class_module, inside, is_users
-from weir.handlers.reach.outside_changes import MUTATORS, check_changes
+from weir.handlers.reach.outside_changes import MUTATORS, SetFlow, check_changes
 from weir.handlers.reach.reachable_objects import handles_reached, reachable
 from weir.handlers.reach.static_attributes import (
     DYNAMIC,
@@ -122,6 +122,7 @@ class Reach:
         self._own: dict[FunctionType, Touched] = {}
         self._handles: dict[int, tuple[object, bool]] = {}
         self._sources: dict[FunctionType, FunctionSource] = {}
+        self._set_flow = SetFlow(lambda function: (self.source(function), resolver(function)))
 
     def source(self, function: FunctionType) -> FunctionSource:
         if function not in self._sources:
@@ -177,7 +178,7 @@ class Reach:
             bound = bound_names(source.node)
             self._own[function] = Touched()  # for functions that call each other
             self._own[function] = walk.touched(body_of(source.node), bound)
-            check_changes(source, resolve)
+            check_changes(function, self._set_flow)
             warn_of_changed_copies(self.app, source, resolve)
         return self._own[function]
 
@@ -318,7 +319,7 @@ class _Mentioned:
 
     def _check_ban(self, thing: object, written: str, mention: Mention) -> None:
         banned = ban_of(thing, written)
-        banned = banned or local_time(thing, written, mention.call)
+        banned = banned or ban_of_call(thing, written, mention.call)
         if banned is not None:
             name, ban = banned
             shown = f"{name}()" if mention.call is not None else name

@@ -39,76 +39,49 @@ _LATER = Ban("runs code at a time that no replay repeats", "write it in one thre
 
 _BOUND = (BuiltinFunctionType, MethodType, MethodWrapperType)
 _ALLOWED = ("random.Random", "uuid.uuid3", "uuid.uuid5", "uuid.UUID", "os.path.", "logging.INFO")
-_BANS: tuple[tuple[str, Ban], ...] = (
-    *(
-        (f"time.{n}", _CLOCK)
-        for n in (
-            "time",
-            "time_ns",
-            "monotonic",
-            "perf_counter",
-            "process_time",
-            "thread_time",
-            "localtime",
-            "gmtime",
-            "ctime",
-            "sleep",
-            "clock_gettime",
-        )
+_BANNED = (
+    (
+        "time.time time.time_ns time.monotonic time.perf_counter time.process_time "
+        "time.thread_time time.localtime time.gmtime time.ctime time.sleep time.clock_gettime "
+        "time.asctime email.utils.formatdate email.utils.localtime "
+        "datetime.datetime.now datetime.datetime.utcnow datetime.datetime.today "
+        "datetime.date.today",
+        _CLOCK,
     ),
-    *(
-        (f"datetime.{n}", _CLOCK)
-        for n in ("datetime.now", "datetime.utcnow", "datetime.today", "date.today")
+    (
+        "random. secrets. uuid. os.urandom posix.urandom posix.getrandom numpy.random",
+        _CHANCE,
     ),
-    ("random.", _CHANCE),
-    ("secrets.", _CHANCE),
-    ("uuid.", _CHANCE),
-    ("os.urandom", _CHANCE),
-    ("posix.urandom", _CHANCE),
-    ("posix.getrandom", _CHANCE),
-    ("numpy.random", _CHANCE),
-    ("builtins.id", _ADDRESS),
-    ("builtins.hash", _ADDRESS),
-    ("posix.getpid", _ADDRESS),
-    ("builtins.print", _OUTSIDE),
-    ("builtins.open", _OUTSIDE),
-    ("io.open", _OUTSIDE),
+    ("time.mktime", _ZONE),
+    ("builtins.id builtins.hash posix.getpid", _ADDRESS),
+    ("builtins.print builtins.open io.open", _OUTSIDE),
     ("builtins.input", _READS),
     ("builtins.breakpoint", _OUTSIDE),
-    ("builtins.exec", _CODE),
-    ("builtins.eval", _CODE),
-    ("builtins.compile", _CODE),
-    ("builtins.globals", _CODE),
-    ("builtins.locals", _CODE),
-    ("builtins.vars", _CODE),
-    ("builtins.__import__", _CODE),
-    ("importlib.", _CODE),
-    ("ctypes.", _CODE),
-    ("os.environ", _READS),
-    ("os._Environ.", _READS),
-    ("os.getenv", _READS),
-    ("os.", _OUTSIDE),
-    ("posix.", _OUTSIDE),
-    ("pathlib.", _OUTSIDE),
-    ("subprocess.", _OUTSIDE),
-    ("socket.", _OUTSIDE),
-    ("logging.", _OUTSIDE),
-    ("shutil.", _OUTSIDE),
-    ("tempfile.", _OUTSIDE),
-    ("sys.", _OUTSIDE),
-    ("urllib.request", _OUTSIDE),
-    ("http.", _OUTSIDE),
-    ("requests.", _OUTSIDE),
-    *((f"decimal.{n}", _PRECISION) for n in ("getcontext", "setcontext", "localcontext")),
+    (
+        "builtins.exec builtins.eval builtins.compile builtins.globals builtins.locals "
+        "builtins.vars builtins.__import__ importlib. ctypes.",
+        _CODE,
+    ),
+    ("os.environ os._Environ. os.getenv platform. locale. glob. getpass.", _READS),
+    (
+        "genericpath.exists genericpath.isfile genericpath.isdir genericpath.getsize "
+        "genericpath.getmtime genericpath.getatime genericpath.getctime genericpath.samefile "
+        "genericpath.islink genericpath.lexists posixpath.lexists posixpath.islink "
+        "posixpath.ismount posixpath.realpath posixpath.abspath posixpath.expanduser "
+        "posixpath.expandvars",
+        _READS,
+    ),
+    (
+        "os. posix. pathlib. subprocess. socket. logging. shutil. tempfile. sys. "
+        "urllib.request http. requests.",
+        _OUTSIDE,
+    ),
+    ("decimal.getcontext decimal.setcontext decimal.localcontext", _PRECISION),
     ("functools._lru_cache_wrapper.cache_info", _HISTORY),
-    ("inspect.", _INSIDE),
-    ("gc.", _INSIDE),
-    ("threading.", _LATER),
-    ("_thread.", _LATER),
-    ("asyncio.", _LATER),
-    ("multiprocessing.", _LATER),
-    ("concurrent.", _LATER),
+    ("inspect. gc.", _INSIDE),
+    ("threading. _thread. asyncio. multiprocessing. concurrent.", _LATER),
 )
+_BANS = tuple((name, ban) for names, ban in _BANNED for name in names.split())
 
 
 def ban_of(thing: object, written: str) -> tuple[str, Ban] | None:
@@ -130,19 +103,36 @@ def banned_attribute(node: ast.AST) -> Ban | None:
     match node:
         case ast.Attribute(attr="__hash__"):
             return _ADDRESS
+        case ast.Name(id="__import__"):  # a loaded app has one of its own
+            return _CODE
         case ast.Attribute(attr="f_locals" | "cell_contents"):
             return _INSIDE
         case ast.Call(func=ast.Attribute(attr="cache_info")):
             return _HISTORY
+        case ast.Call(func=ast.Name(id="getattr"), args=[of, ast.Constant(value=str(name)), *_]):
+            return banned_attribute(ast.Attribute(of, name, ast.Load()))
+        case ast.Call(func=ast.Attribute(attr="astimezone"), args=[], keywords=[]):
+            return Ban(_ZONE.why, "say one: astimezone(datetime.UTC)")
     return None
 
 
-def local_time(thing: object, written: str, call: ast.Call | None) -> tuple[str, Ban] | None:
-    """Return why a time without a time zone is refused, or None."""
+def ban_of_call(thing: object, written: str, call: ast.Call | None) -> tuple[str, Ban] | None:
+    """Return why a call is refused for what it is called without: a time zone, a time, a seed."""
+    name = full_name(thing)
+    arguments = [] if call is None else [*call.args, *(k.value for k in call.keywords)]
+    zones = [a for a in arguments[1:] if not _is_none(a)]
     names = ("datetime.datetime.fromtimestamp", "datetime.date.fromtimestamp")
-    if full_name(thing) in names and (call is None or len(call.args) + len(call.keywords) < 2):
+    if name in names and not zones:
         return written, _ZONE
+    if name == "time.strftime" and len(arguments) < 2:
+        return written, _CLOCK
+    if name == "random.Random" and call is not None and all(map(_is_none, arguments)):
+        return written, _CHANCE
     return None
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_one(name: str, rules: tuple[str, ...]) -> bool:

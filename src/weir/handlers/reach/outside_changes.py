@@ -4,21 +4,26 @@ A default argument is one object for all calls: what a function puts into it wou
 event. A set has no order that a second run would repeat, so it is used where order does not matter:
 `in`, `len`, comparisons, operators and methods of sets, `sorted`, `min` and `max` without a key.
 
-A set is seen where it is made, by the names that it is assigned to, as a global, and as an argument
-that is annotated as one. What functions return and containers hold is not followed.
+A set is seen where it is made, by the names that it is assigned to, as a global, as an argument
+that is annotated as one, where the user's functions return one or are called with one, and in dicts
+and lists that have names of their own. What objects and containers of containers hold is not
+followed.
 """
 
 from __future__ import annotations
 
 import ast
+import collections
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType, MethodType
+from typing import Any, TypeAlias
 
 from weir.handlers.reach.forbidden_calls import full_name
+from weir.handlers.reach.object_contents import is_users
 from weir.handlers.reach.static_attributes import DYNAMIC, attribute
-from weir.handlers.reading.bindings import bound_names
+from weir.handlers.reading.bindings import Scoped, argument_names, bound_names
 from weir.handlers.reading.sources import FunctionSource
 
 MUTATORS = frozenset(
@@ -82,15 +87,34 @@ _WITHOUT_ORDER: tuple[object, ...] = (
 _BY_KEY: tuple[object, ...] = (sorted, min, max)
 """Without a key, the order of what they are called with does not matter."""
 _SHOWING_METHODS = frozenset(("__iter__", "__str__", "__repr__", "__format__", "__reduce__"))
-_TAKING_METHODS = frozenset(("join", "extend", "extendleft", "fromkeys"))
+_TAKING_METHODS = frozenset(("join", "extend", "extendleft", "fromkeys", "format"))
 """Methods of others that go through their argument."""
 _VIEWS = frozenset(("keys", "items"))
+_KINDS = (set, frozenset)
+_DEEPEST = 10
+"""How many steps a set is followed."""
 _SETS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
 
 
-def check_changes(source: FunctionSource, resolve: Callable[[str], object]) -> None:
+Sourced: TypeAlias = Callable[[FunctionType], tuple[FunctionSource, Callable[[str], object]]]
+"""Returns the source of a function of the user's, and what finds its outer names."""
+
+
+@dataclass(slots=True)
+class SetFlow:
+    """A `SetFlow` is what functions do with sets, as far as that was asked."""
+
+    sourced: Sourced
+    giving: dict[FunctionType, bool] = field(default_factory=dict)
+    """Whether a function returns a set."""
+    taking: set[tuple[FunctionType, frozenset[str]]] = field(default_factory=set)
+    """The functions that were looked at with sets as these arguments."""
+
+
+def check_changes(function: FunctionType, flow: SetFlow) -> None:
     """Raise ScriptError for such code in a function."""
-    _Check(source, resolve).check()
+    source, resolve = flow.sourced(function)
+    _Check(source, resolve, flow).check()
 
 
 @dataclass(slots=True)
@@ -101,12 +125,22 @@ class _Assigned:
 
 
 class _Check:
-    def __init__(self, source: FunctionSource, resolve: Callable[[str], object]) -> None:
-        self._source, self._resolve = source, resolve
+    def __init__(
+        self,
+        source: FunctionSource,
+        resolve: Callable[[str], object],
+        flow: SetFlow,
+        sets: frozenset[str] = frozenset(),
+    ) -> None:
+        self._source, self._resolve, self._flow = source, resolve, flow
         self._bound = bound_names(source.node)
         self._assigned = _assignments(source.node)
-        self._set_arguments = _set_arguments(source.node.args)
+        self._set_arguments = _set_arguments(source.node.args) | sets
         self._mutable = _mutable_defaults(source.node.args)
+        defined = (n for n in ast.walk(source.node) if n is not source.node)
+        self._inner = {n.name: n for n in defined if isinstance(n, ast.FunctionDef)}
+        """The functions inside of the function."""
+        self._put = _put_in(source.node)
 
     def check(self) -> None:
         for node in ast.walk(self._source.node):
@@ -123,6 +157,8 @@ class _Check:
                     self._refuse_change(value, node)
             for over in self._used_in_order(node):
                 self._refuse_order(over)
+            if isinstance(node, ast.Call):
+                self._hand_over(node)
 
     # --- changes --------------------------------------------------------------------------
 
@@ -189,6 +225,50 @@ class _Check:
                 return DYNAMIC if thing is DYNAMIC else attribute(thing, name)
         return DYNAMIC
 
+    def _hand_over(self, call: ast.Call) -> None:
+        """Look at a function of the user's that is called with sets."""
+        function, skipped = _users_function(self._thing(call.func))
+        if function is None:
+            return
+        source, resolve = self._flow.sourced(function)
+        plain = [a.arg for a in (*source.node.args.posonlyargs, *source.node.args.args)][skipped:]
+        pairs = [*zip(plain, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
+        names = argument_names(source.node.args)
+        sets = frozenset(n for n, value in pairs if n in names and self._is_set(value))
+        if sets and (function, sets) not in self._flow.taking:
+            self._flow.taking.add((function, sets))
+            _Check(source, resolve, self._flow, sets).check()
+
+    def _gives_set(self, callee: ast.expr, depth: int) -> bool:
+        """Tell whether a function of the user's returns a set."""
+        if isinstance(callee, ast.Name) and callee.id in self._inner:
+            return self._returns_set(self._inner[callee.id], depth)
+        if isinstance(callee, ast.Name) and callee.id in self._assigned:
+            values = self._assigned[callee.id].values
+            return any(
+                isinstance(v, ast.Lambda) and self._is_set(v.body, depth + 1) for v in values
+            )
+        function, _ = _users_function(self._thing(callee))
+        if function is None:
+            return False
+        giving = self._flow.giving
+        if function not in giving:
+            giving[function] = False  # for functions that call each other
+            source, resolve = self._flow.sourced(function)
+            giving[function] = _Check(source, resolve, self._flow)._returns_set(source.node, 0)
+        return giving[function]
+
+    def _returns_set(self, node: Scoped, depth: int) -> bool:
+        if isinstance(node, ast.Lambda):
+            return self._is_set(node.body, depth + 1)
+        if not isinstance(node, ast.FunctionDef):
+            return False
+        if _is_set_type(node.returns):
+            return True
+        values = [n.value for n in _own_nodes(node) if isinstance(n, ast.Return) and n.value]
+        yields = any(isinstance(n, ast.Yield | ast.YieldFrom) for n in _own_nodes(node))
+        return not yields and any(self._is_set(value, depth + 1) for value in values)
+
     def _refuse_order(self, over: ast.expr) -> None:
         if self._is_set(over):
             raise self._source.file.error(
@@ -198,7 +278,7 @@ class _Check:
             )
 
     def _is_set(self, value: ast.expr, depth: int = 0) -> bool:
-        if depth > 10:
+        if depth > _DEEPEST:
             return False
         match value:
             case ast.Set() | ast.SetComp():
@@ -207,6 +287,12 @@ class _Check:
                 return True
             case ast.Call(func=ast.Attribute(value=inner, attr=name)) if name in _SETS:
                 return self._is_set(inner, depth + 1)
+            case ast.Call(func=ast.Attribute(value=inner, attr="get" | "pop" | "setdefault")):
+                return self._holds_sets(inner, depth + 1)
+            case ast.Subscript(value=inner, slice=index) if not isinstance(index, ast.Slice):
+                return self._holds_sets(inner, depth + 1)
+            case ast.Call(func=callee) if self._gives_set(callee, depth):
+                return True
             case ast.BinOp(left=a, right=b, op=ast.BitOr() | ast.BitAnd() | ast.BitXor()):
                 is_set = self._is_set(a, depth + 1) or self._is_set(b, depth + 1)
                 return is_set or _is_view(a) or _is_view(b)
@@ -226,6 +312,25 @@ class _Check:
             case ast.Name() | ast.Attribute():
                 return issubclass(type(self._thing(value)), set | frozenset)
         return False
+
+    def _holds_sets(self, value: ast.expr, depth: int) -> bool:
+        """Tell whether a dict or a list has sets in it."""
+        match value:
+            case ast.Dict(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
+                return any(self._is_set(part, depth) for part in parts)
+            case ast.DictComp(value=part) | ast.ListComp(elt=part):
+                return self._is_set(part, depth)
+            case ast.Call(func=made, args=[ast.Name(id="set" | "frozenset"), *_]):
+                return self._thing(made) is collections.defaultdict
+            case ast.Name(id=name) if name in self._assigned:
+                values = [v for v in self._assigned[name].values if v is not None]
+                put = self._put.get(name, ())
+                return any(self._is_set(part, depth) for part in put) or (
+                    depth <= _DEEPEST and any(self._holds_sets(v, depth + 1) for v in values)
+                )
+        thing = self._thing(value)
+        held = thing.values() if type(thing) is dict else thing
+        return type(thing) in (dict, list, tuple) and any(isinstance(v, _KINDS) for v in held)
 
 
 def _is_view(value: ast.expr) -> bool:
@@ -249,15 +354,37 @@ def _unpacked(target: ast.expr, value: ast.expr) -> list[ast.expr]:
 def _set_arguments(arguments: ast.arguments) -> frozenset[str]:
     """Return the arguments that are said to be sets."""
     every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    names = set()
-    for argument in every:
-        match argument.annotation:
-            case (
-                ast.Name(id="set" | "frozenset")
-                | ast.Subscript(value=ast.Name(id="set" | "frozenset"))
-            ):
-                names.add(argument.arg)
-    return frozenset(names)
+    return frozenset(a.arg for a in every if _is_set_type(a.annotation))
+
+
+def _is_set_type(annotation: ast.expr | None) -> bool:
+    match annotation:
+        case ast.Name(id="set" | "frozenset"):
+            return True
+        case ast.Subscript(value=ast.Name(id="set" | "frozenset")):
+            return True
+    return False
+
+
+def _users_function(thing: Any) -> tuple[FunctionType | None, int]:
+    """Return the user's function that is called, and how many arguments it has already."""
+    if type(thing) is functools._lru_cache_wrapper:
+        thing = thing.__wrapped__
+    if type(thing) is FunctionType and is_users(thing):
+        return thing, 0
+    if type(thing) is MethodType and type(thing.__func__) is FunctionType:
+        return (thing.__func__, 1) if is_users(thing.__func__) else (None, 0)
+    return None, 0
+
+
+def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Return the nodes of a function but those of functions inside of it."""
+    waiting: list[ast.AST] = [*function.body]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            waiting += ast.iter_child_nodes(node)
 
 
 def _assignments(node: ast.AST) -> dict[str, _Assigned]:
@@ -271,23 +398,65 @@ def _assignments(node: ast.AST) -> dict[str, _Assigned]:
         match inner:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
-                    if isinstance(target, ast.Name):
-                        note(target.id, value)
-                    else:
-                        names = (n for n in ast.walk(target) if isinstance(n, ast.Name))
-                        for name in (n for n in names if isinstance(n.ctx, ast.Store)):
-                            note(name.id, None)
+                    for name, part in _named(target, value):
+                        note(name, part)
             case (
                 ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 | ast.NamedExpr(target=ast.Name(id=name), value=value)
             ):
                 note(name, value)
-            case ast.For(target=target) | ast.comprehension(target=target):
-                for name_node in (n for n in ast.walk(target) if isinstance(n, ast.Name)):
-                    note(name_node.id, None)
+            case ast.For(target=target, iter=over) | ast.comprehension(target=target, iter=over):
+                for name, part in _named(target, _element(over)):
+                    note(name, part)
             case ast.withitem(optional_vars=ast.Name(id=name)):
                 note(name, None)
     return assigned
+
+
+def _named(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
+    """Return the names of a target, each with what it is set to, if that is an expression."""
+    match target, value:
+        case ast.Name(id=name), _:
+            yield name, value
+        case ast.Tuple(elts=targets) | ast.List(elts=targets), ast.Tuple() | ast.List() if (
+            isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(targets)
+        ):
+            for one, part in zip(targets, value.elts, strict=True):
+                yield from _named(one, part)
+        case _:
+            names = (n for n in ast.walk(target) if isinstance(n, ast.Name))
+            for name_node in (n for n in names if isinstance(n.ctx, ast.Store)):
+                yield name_node.id, None
+
+
+def _element(over: ast.expr) -> ast.expr | None:
+    """Return an expression for any element of what a loop goes through, where there is one."""
+    match over:
+        case ast.Call(func=ast.Name(id="sorted" | "list" | "tuple" | "reversed"), args=[inner, *_]):
+            return _element(inner)
+        case ast.Call(func=ast.Attribute(value=of, attr="values"), args=[]):
+            return ast.Subscript(of, ast.Constant(None), ast.Load())
+        case ast.Call(func=ast.Attribute(value=of, attr="items"), args=[]):
+            held = ast.Subscript(of, ast.Constant(None), ast.Load())
+            return ast.Tuple([ast.Constant(None), held], ast.Load())
+        case ast.Name():
+            return ast.Subscript(over, ast.Constant(None), ast.Load())
+    return None
+
+
+def _put_in(node: ast.AST) -> dict[str, list[ast.expr]]:
+    """Return what is put into containers, by their names."""
+    put: dict[str, list[ast.expr]] = {}
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="setdefault" | "append"),
+                args=[*_, value],
+            ):
+                put.setdefault(name, []).append(value)
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))], value=value):
+                put.setdefault(name, []).append(value)
+    return put
 
 
 def _mutable_defaults(arguments: ast.arguments) -> set[str]:

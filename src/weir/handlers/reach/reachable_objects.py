@@ -162,7 +162,7 @@ class _ObjectWalk:
     def _of_function(self, function: FunctionType) -> list[object]:
         parts: list[object] = [
             *(function.__closure__ or ()),
-            function.__defaults__,
+            *(function.__defaults__ or ()),
             function.__kwdefaults__,
         ]
         parts += function.__dict__.values()

@@ -26,13 +26,13 @@ from weir.handlers.reach.held_values import StateUses
 from weir.handlers.reach.state_uses import state_uses
 from weir.handlers.reading import calls, expressions, opaque_code, statements
 from weir.handlers.reading.arguments import CallArguments, bound_arguments, default_values
-from weir.handlers.reading.bindings import bound_names
 from weir.handlers.reading.certain_parts import certain_parts
 from weir.handlers.reading.checks import with_checks
 from weir.handlers.reading.execution import Execution, HandleLost
 from weir.handlers.reading.frames import Exits, Frame, Path
 from weir.handlers.reading.symbols import ANY_VALUE, TheEvent, known
 from weir.handlers.trees.accesses import Analysed, EmitAccess, GetAccess, MergeAccess
+from weir.handlers.trees.values import Opaque
 
 
 class _Steps:
@@ -150,13 +150,7 @@ def _run(run: Execution, function: FunctionType) -> None:
     source = run.reach.source(function)
     node = source.node
     assert isinstance(node, ast.FunctionDef)
-    frame = Frame(
-        function.__name__,
-        source.file,
-        bound_names(node),
-        resolver(function),
-        function.__globals__,
-    )
+    frame = Frame.of(node, function.__name__, source.file, resolver(function), function.__globals__)
     values = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
     event = CallArguments((TheEvent(run.event),))
     variables = bound_arguments(node, event, values, function.__name__, frame, node)
@@ -172,16 +166,25 @@ def _run(run: Execution, function: FunctionType) -> None:
 
 def check_keys(app: App, analysed: Iterable[Analysed]) -> None:
     """Raise PlanError if a state is used with keys of different lengths."""
-    first: dict[str, tuple[int, str, int]] = {}
+    first: dict[str, GetAccess | MergeAccess] = {}
     for one in analysed:
         for access in one.accesses:
             if isinstance(access, EmitAccess):
                 continue
-            here = (len(access.key), access.handler, access.line)
-            there = first.setdefault(access.state, here)
-            if there[0] != here[0]:
-                raise PlanError(
-                    f"the key of the state `{access.state}` has {there[0]} parts in `{there[1]}` "
-                    f"(line {there[2]}) and {here[0]} in `{here[1]}` (line {here[2]})",
-                    hint="a state has one kind of key; use two states",
+            other = first.setdefault(access.state, access)
+            counts = len(other.key), len(access.key)
+            if counts[0] == counts[1]:
+                continue
+            hint = "a state has one kind of key; use two states"
+            if any(len(key) == 1 and isinstance(key[0], Opaque) for key in (other.key, access.key)):
+                types = ", ".join("…" for _ in range(max(counts)))
+                hint += (
+                    f", or say that what Python computes is a tuple: "
+                    f"app.state({access.state!r}, …, key=({types}))"
                 )
+            raise PlanError(
+                f"the key of the state `{access.state}` has {counts[0]} parts in "
+                f"`{other.handler}` (line {other.line}) and {counts[1]} in `{access.handler}` "
+                f"(line {access.line})",
+                hint=hint,
+            )

@@ -21,11 +21,6 @@ class CallArguments:
     plain: tuple[Symbol, ...]
     keywords: Mapping[str, Symbol] = field(default_factory=dict)
 
-    @property
-    def is_data(self) -> bool:
-        """Whether all of them depend on nothing but values."""
-        return all(as_tree(a) is not None for a in (*self.plain, *self.keywords.values()))
-
     def after(self, *first: Symbol, keywords: Mapping[str, Symbol] | None = None) -> CallArguments:
         """Return these arguments after others."""
         return replace(

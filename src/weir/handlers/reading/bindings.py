@@ -60,6 +60,25 @@ def assigned_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
     return frozenset(assigned - outer)
 
 
+@lru_cache(maxsize=1000)
+def names_set_inside(node: Scoped) -> frozenset[str]:
+    """Return the names that functions inside of a function set in those around them."""
+    setting = (inner.names for inner in ast.walk(node) if isinstance(inner, ast.Nonlocal))
+    return frozenset(name for names in setting for name in names)
+
+
+@lru_cache(maxsize=1000)
+def last_settings(node: Scoped) -> dict[str, tuple[int, int]]:
+    """Return where a function sets its variables last: line and column, by name."""
+    last: dict[str, tuple[int, int]] = {}
+    for part in body_of(node):
+        for inner in _same_scope(part):
+            if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+                place = inner.lineno, inner.col_offset
+                last[inner.id] = max(place, last.get(inner.id, place))
+    return last
+
+
 def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
     """Return the nodes that bind names in one scope; in comprehensions the targets of
     `:=`, in functions and classes what is evaluated where they are defined."""
@@ -105,6 +124,13 @@ def _mentions(node: ast.AST, bound: frozenset[str]) -> Iterator[Mention]:
     match node:
         case ast.Name() | ast.Attribute():
             yield from _chain(node, bound, None)
+        case ast.Call(func=ast.Name(id="getattr"), args=[of, ast.Constant(value=str(name))]) if (
+            name.isidentifier()
+        ):
+            yield from _chain(
+                ast.copy_location(ast.Attribute(of, name, ast.Load()), node), bound, None
+            )
+            yield from _mentions(node.func, bound)
         case ast.Call(func=ast.Name() | ast.Attribute() as called):
             yield from _chain(called, bound, node)
             yield from mentions((*node.args, *node.keywords), bound)

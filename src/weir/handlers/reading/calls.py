@@ -26,7 +26,6 @@ from weir.handlers.reading.arguments import (
     called_with,
     default_values,
 )
-from weir.handlers.reading.bindings import bound_names
 from weir.handlers.reading.built_in import call_built_in
 from weir.handlers.reading.column_constructs import is_listed_function, is_listed_method
 from weir.handlers.reading.execution import Execution, HandleLost, NotListed, shown
@@ -125,10 +124,10 @@ def _apply(
     match callee:
         case LocalFunction():
             bound = bound_arguments(callee.node, args, callee.defaults, callee.name, frame, node)
-            home = Frame(
+            home = Frame.of(
+                callee.node,
                 callee.name,
                 callee.frame.file,
-                bound_names(callee.node),
                 callee.frame.resolve,
                 callee.frame.globals,
                 callee.frame,
@@ -207,12 +206,8 @@ def _users(
         raise NotListed(f"`{function.__name__}` is a generator or a coroutine", node)
     defaults = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
     bound = bound_arguments(source.node, args, defaults, function.__name__, frame, node)
-    home = Frame(
-        function.__name__,
-        source.file,
-        bound_names(source.node),
-        resolver(function),
-        function.__globals__,
+    home = Frame.of(
+        source.node, function.__name__, source.file, resolver(function), function.__globals__
     )
     return _read(run, source.node, home, bound, node, frame)
 

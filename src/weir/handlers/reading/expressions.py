@@ -40,42 +40,11 @@ from weir.handlers.reading.symbols import (
     truth,
 )
 from weir.handlers.reading.targets import spread_out
+from weir.handlers.trees.operations import NAMES
 from weir.handlers.trees.tree_walks import walk_tree
 from weir.handlers.trees.values import Attribute, Const, Field, Instant, Op, Python, Tree
 
-BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "truediv",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.Pow: "pow",
-    ast.BitAnd: "bitand",
-    ast.BitOr: "bitor",
-    ast.BitXor: "bitxor",
-    ast.LShift: "lshift",
-    ast.RShift: "rshift",
-}
-_UNARY: dict[type[ast.unaryop], str] = {
-    ast.USub: "neg",
-    ast.UAdd: "pos",
-    ast.Invert: "invert",
-    ast.Not: "not",
-}
 _CONTAINERS = frozenset(("tuple", "list", "set", "dict"))
-_COMPARED: dict[type[ast.cmpop], str] = {
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-    ast.Is: "is",
-    ast.IsNot: "isnot",
-    ast.In: "in",
-    ast.NotIn: "notin",
-}
 
 
 def evaluate(run: Execution, frame: Frame, node: ast.expr) -> Symbol:
@@ -88,14 +57,14 @@ def evaluate(run: Execution, frame: Frame, node: ast.expr) -> Symbol:
             return _name(run, frame, name, node)
         case ast.Attribute(value=of, attr=name):
             return _attribute(run, frame, node, of, name)
-        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in BINARY:
-            return _binary(run, frame, node, left, BINARY[type(operation)], right)
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in NAMES:
+            return _binary(run, frame, node, left, NAMES[type(operation)], right)
         case ast.UnaryOp(op=operation, operand=operand):
-            return op(_UNARY[type(operation)], run.tree(frame, operand), line=line)
+            return op(NAMES[type(operation)], run.tree(frame, operand), line=line)
         case ast.BoolOp(op=operation, values=values):
             return _logic(run, frame, isinstance(operation, ast.And), values)
         case ast.Compare(left=left, ops=ops, comparators=comparators):
-            return _compare(run, frame, left, [_COMPARED[type(o)] for o in ops], comparators)
+            return _compare(run, frame, left, [NAMES[type(o)] for o in ops], comparators)
         case ast.IfExp(test=test, body=body, orelse=orelse):
             return _if(run, frame, test, body, orelse)
         case ast.Tuple(elts=elts) | ast.List(elts=elts):
@@ -140,8 +109,10 @@ def under(run: Execution, frame: Frame, condition: Tree, make: Callable[[], Symb
 def _name(run: Execution, frame: Frame, name: str, node: ast.expr) -> Symbol:
     home = frame.binds(name)
     if home is not None:
-        if name in home.volatile:
+        if home.is_volatile(name):
             raise NotListed(f"`{name}` may be set by a function inside of this one", node)
+        if run.deferring and home is not frame and home.is_set_after(name, node):
+            raise NotListed(f"`{name}` may be set before this runs", node)
         symbol = home.variables.get(name)
         if symbol is None:
             raise NotListed(f"`{name}` may have no value", node)
@@ -190,7 +161,11 @@ def _attribute(
     tree = run.data(frame, base, of)
     dtype = run.static_type(tree)
     if dtype is not None and pa.types.is_struct(dtype):
-        return Attribute(tree, name, line=node.lineno)
+        if not hasattr(dict, name):
+            return Attribute(tree, name, line=node.lineno)
+        if dtype.get_field_index(name) >= 0:
+            message = f"`.{name}` of a struct is the method that every dict has, not the field"
+            raise frame.file.error(message, node, f'write ["{name}"]')
     raise NotListed(f"the attribute `.{name}` of a value", node)
 
 

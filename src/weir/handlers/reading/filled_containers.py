@@ -1,12 +1,12 @@
 """The types of lists and dicts that a handler makes and then fills.
 
 Rules
-1. A variable that stands for a list has the type of all that is appended to it. One that stands for
-   a dict, which no column holds, has the type of its keys (`Opaque.keys`).
-2. Where something is put in whose type is not known, nor is the container's; of a dict that code
-   gets hold of which is not read, no types are known either.
-3. A type says only what a column needs that takes the value: what does not fit there fails when it
-   is emitted.
+1. A variable that stands for an empty list has the type of all that is put into it from then on;
+   one that stands for an empty dict, which no column holds, the type of its keys
+   (`Opaque.elements`).
+2. That is so while nobody else can have put something in: no other variable stands for it, and no
+   code got hold of it that is not read. Where the type of something put in is not known, nor is the
+   container's.
 """
 
 from __future__ import annotations
@@ -20,15 +20,28 @@ import pyarrow as pa
 from weir.events.types import NULL
 from weir.handlers.reading.execution import Execution
 from weir.handlers.reading.frames import Frame
-from weir.handlers.reading.symbols import Symbol, as_tree
+from weir.handlers.reading.symbols import Symbol, WrittenOut, as_tree
 from weir.handlers.trees.static_types import widened
 from weir.handlers.trees.values import Op, Opaque
 
 
-def held(frame: Frame, node: ast.expr) -> Symbol | None:
-    """Return what a variable stands for, if an expression is one."""
+def held(run: Execution, frame: Frame, node: ast.expr) -> Symbol | None:
+    """Return what a variable stands for, if an expression is one, and no other stands for it."""
     home = frame.binds(node.id) if isinstance(node, ast.Name) else None
-    return None if home is None or not isinstance(node, ast.Name) else home.variables.get(node.id)
+    if home is None or not isinstance(node, ast.Name) or node.id not in home.variables:
+        return None
+    symbol = home.variables[node.id]
+    for other in run.frames:
+        for name, held_there in other.variables.items():
+            if (other is not home or name != node.id) and _holds(held_there, symbol):
+                return None
+    return symbol
+
+
+def _holds(symbol: Symbol, part: Symbol) -> bool:
+    if isinstance(symbol, WrittenOut):
+        return symbol is part or any(_holds(one, part) for one in symbol.parts)
+    return symbol is part
 
 
 def fill_by_call(
@@ -65,35 +78,38 @@ def _fill(
     home = frame.binds(of.id) if isinstance(of, ast.Name) else None
     if home is None or before is None or not isinstance(of, ast.Name):
         return
-    keys, listed = _keys_of(before), run.type_of(before)
-    if keyed and keys is not None:
-        keys, listed = widened(keys, dtype), None
-    elif not keyed and listed is not None and pa.types.is_list(listed):
-        inner = widened(listed.value_type, dtype)
-        keys, listed = None, None if inner is None else pa.list_(inner)
-    else:
+    inner, is_new = _inside(run, before, keyed=keyed)
+    if inner is None:
         return
+    new = widened(inner, dtype)
     filled = home.variables[of.id]
     if filled is before or filled in run.handed_on or not isinstance(filled, Opaque):
         filled = run.opaque(of, "it is filled")
-    home.variables[of.id] = replace(filled, type=listed, keys=keys)
+    listed = None if new is None or keyed else pa.list_(new)
+    home.variables[of.id] = replace(filled, type=listed, elements=new if is_new else None)
 
 
-def _keys_of(symbol: Symbol) -> pa.DataType | None:
-    """Return the type of a dict's keys, NULL if it has none yet; None for what may be no dict."""
+def _inside(run: Execution, symbol: Symbol, *, keyed: bool) -> tuple[pa.DataType | None, bool]:
+    """Return the type of the elements of a list, or the keys of a dict, NULL if it has none yet;
+    None if it may be something else. Tell also whether all of them were put in one by one."""
     match symbol:
-        case Op(name="dict", args=()):
-            return NULL
-        case Opaque(keys=keys):
-            return keys
-    return None
+        case Opaque(type=listed, elements=elements) if elements is not None:
+            return (elements if keyed == (listed is None) else None), True
+        case Op(name="dict", args=()) if keyed:
+            return NULL, True
+        case WrittenOut(kind="list", parts=()) if not keyed:
+            return NULL, True
+    listed = None if keyed else run.type_of(symbol)
+    if listed is None or not pa.types.is_list(listed):
+        return None, False
+    return listed.value_type, False
 
 
 def element_type(run: Execution, over: Symbol) -> pa.DataType | None:
     """Return the type of what a loop over a value gives, if it is known."""
     tree = as_tree(over)
-    if isinstance(tree, Opaque) and tree.keys is not None:
-        return tree.keys
+    if isinstance(tree, Opaque) and tree.elements is not None:
+        return tree.elements
     dtype = None if tree is None else run.static_type(tree)
     if dtype is None:
         return None

@@ -9,12 +9,14 @@ Contract
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from weir.handlers.reach.code_reach import Resolve
 from weir.handlers.reach.static_attributes import DYNAMIC
+from weir.handlers.reading.bindings import Scoped, bound_names, last_settings, names_set_inside
 from weir.handlers.reading.sources import SourceFile
 from weir.handlers.reading.symbols import Known, Symbol, Unusable, WrittenOut, as_tree, op
 from weir.handlers.trees.values import Const, Op, Tree
@@ -40,14 +42,37 @@ class Frame:
     """The function that this one stands in."""
     variables: Variables = field(default_factory=dict)
     """Those of the path that is being run."""
-    volatile: set[str] = field(default_factory=set)
-    """Variables that functions inside of this one may set at any time (`nonlocal`)."""
+    definition: Scoped | None = None
+    """The function; None for a comprehension."""
+
+    @classmethod
+    def of(
+        cls,
+        definition: Scoped,
+        name: str,
+        file: SourceFile,
+        resolve: Resolve,
+        globals: dict[str, object],
+        parent: Frame | None = None,
+    ) -> Frame:
+        """Return the frame of a call of a function."""
+        names = bound_names(definition)
+        return cls(name, file, names, resolve, globals, parent, definition=definition)
 
     def binds(self, name: str) -> Frame | None:
         """Return the frame whose variable a name is."""
         if name in self.local_names:
             return self
         return self.parent.binds(name) if self.parent is not None else None
+
+    def is_volatile(self, name: str) -> bool:
+        """Tell whether functions inside of this one may set a variable at any time (`nonlocal`)."""
+        return self.definition is not None and name in names_set_inside(self.definition)
+
+    def is_set_after(self, name: str, node: ast.expr) -> bool:
+        """Tell whether the function sets a variable further down than a node."""
+        lines = {} if self.definition is None else last_settings(self.definition)
+        return lines.get(name, (0, 0)) > (node.lineno, node.col_offset)
 
     def all_names(self) -> frozenset[str]:
         """Return the variables of this function and of those that it stands in."""

@@ -28,7 +28,7 @@ from weir.handlers.reach.code_reach import resolver
 from weir.handlers.reach.object_contents import is_users
 from weir.handlers.reach.static_attributes import DYNAMIC, attribute, getter_of, static_attribute
 from weir.handlers.reading.arguments import CallArguments, bound_arguments, default_values
-from weir.handlers.reading.bindings import argument_names, assigned_names, bound_names
+from weir.handlers.reading.bindings import argument_names, assigned_names
 from weir.handlers.reading.calls import call_method, check_refused
 from weir.handlers.reading.column_constructs import is_listed_function, is_listed_method
 from weir.handlers.reading.execution import Execution, HandleLost
@@ -219,7 +219,7 @@ def _call(run: Execution, frame: Frame, node: ast.Call, why: str) -> Symbol:
     named = [(k.arg, run.value(frame, k.value)) for k in node.keywords]
     if isinstance(callee, Known):
         dtype = result_type(callee.thing) if callable(callee.thing) else None
-    before = held(frame, node.func.value) if isinstance(node.func, ast.Attribute) else None
+    before = held(run, frame, node.func.value) if isinstance(node.func, ast.Attribute) else None
     if passes:
         for symbol in (*(a for a in args if as_tree(a) is None), *(value for _, value in named)):
             escape(run, frame, symbol, node)
@@ -385,12 +385,8 @@ def _visit_function(
     definition = source.node
     if definition in run.stack:
         raise HandleLost(f"`{function.__name__}` touches states and calls itself", node, frame)
-    home = Frame(
-        function.__name__,
-        source.file,
-        bound_names(definition),
-        resolver(function),
-        function.__globals__,
+    home = Frame.of(
+        definition, function.__name__, source.file, resolver(function), function.__globals__
     )
     defaults = {n: known(v, 0, run.params) for n, v in default_values(function).items()}
     if args is None:
@@ -408,10 +404,10 @@ def _visit_function(
 def _visit_local(run: Execution, function: LocalFunction) -> None:
     if function.node in run.stack:
         return
-    home = Frame(
+    home = Frame.of(
+        function.node,
         function.name,
         function.frame.file,
-        bound_names(function.node),
         function.frame.resolve,
         function.frame.globals,
         function.frame,
@@ -453,8 +449,12 @@ def forget_changeable(run: Execution) -> None:
             if _can_change(run, symbol) and not _is_own(run, symbol):
                 dtype = run.type_of(symbol)
                 frame.variables[name] = run.opaque(ast.Pass(), "it may be changed in place", dtype)
-            elif isinstance(symbol, Opaque) and symbol.keys is not None and symbol in run.handed_on:
-                frame.variables[name] = replace(symbol, keys=None)
+            elif (
+                isinstance(symbol, Opaque)
+                and symbol.elements is not None
+                and symbol in run.handed_on
+            ):
+                frame.variables[name] = replace(symbol, type=None, elements=None)
 
 
 def _can_change(run: Execution, symbol: Symbol) -> bool:
@@ -632,7 +632,7 @@ def bind_opaque(
             escape(run, frame, run.value(frame, of), of)
             forget_changeable(run)
         case ast.Subscript(value=of, slice=index):
-            before = held(frame, of)
+            before = held(run, frame, of)
             _parts(run, frame, [of, index])
             forget_changeable(run)
             fill_by_key(run, frame, of, before, run.values[index])
@@ -698,8 +698,8 @@ def visit_statement(run: Execution, frame: Frame, node: ast.stmt, why: str) -> E
             _class(run, frame, node)
         case ast.Import() | ast.ImportFrom():
             _import(run, frame, node)
-        case ast.Nonlocal(names=names):
-            _volatile(frame, names)
+        case ast.Nonlocal():
+            pass  # `Frame.is_volatile`
         case ast.Expr(value=value):
             _parts(run, frame, [value])
         case ast.Raise() | ast.Assert() | ast.Delete():
@@ -900,13 +900,6 @@ def _class(run: Execution, frame: Frame, node: ast.ClassDef) -> None:
 def _import(run: Execution, frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
     for name, thing in imported_things(node, frame.file):
         frame.variables[name] = Known(thing)
-
-
-def _volatile(frame: Frame, names: Sequence[str]) -> None:
-    for name in names:
-        home = frame.parent.binds(name) if frame.parent is not None else None
-        if home is not None:
-            home.volatile.add(name)
 
 
 def _make_opaque(run: Execution, frame: Frame, names: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from weir.handlers.reading import opaque_code
 from weir.handlers.reading.bindings import assigned_names
 from weir.handlers.reading.execution import Execution, FailingCheck, NotListed, shown
-from weir.handlers.reading.expressions import BINARY, local_function, under
+from weir.handlers.reading.expressions import local_function, under
 from weir.handlers.reading.frames import (
     RETURNED,
     Exits,
@@ -30,6 +30,7 @@ from weir.handlers.reading.raised_failures import is_listed, raised
 from weir.handlers.reading.symbols import Known, Symbol, Unusable, negated, op, truth
 from weir.handlers.reading.targets import bind, spread_out
 from weir.handlers.trees.accesses import GetAccess
+from weir.handlers.trees.operations import NAMES
 from weir.handlers.trees.tree_walks import conjunction
 from weir.handlers.trees.values import Const, Element, Op, Python, Tree
 
@@ -137,7 +138,7 @@ def _assign(
 def _augmented(run: Execution, frame: Frame, node: ast.AugAssign) -> Exits:
     if not isinstance(node.target, ast.Name):
         raise NotListed(f"`{shown(node.target)}` is changed in place", node)
-    if type(node.op) not in BINARY:
+    if type(node.op) not in NAMES:
         raise NotListed(f"`{shown(node)}` has no form in columns", node)
     name = node.target.id
     load = ast.copy_location(ast.Name(name, ast.Load()), node.target)
@@ -148,7 +149,7 @@ def _augmented(run: Execution, frame: Frame, node: ast.AugAssign) -> Exits:
     if dtype is None or (pa.types.is_nested(dtype) and not _is_tuple(a)):
         raise NotListed(f"`{name}` may be changed in place", node)
     b = run.tree(frame, node.value)
-    frame.variables[name] = op(BINARY[type(node.op)], a, b, line=node.lineno)
+    frame.variables[name] = op(NAMES[type(node.op)], a, b, line=node.lineno)
     run.note_evaluated(_as_tree(frame.variables[name]), node)
     return Exits(falls=_here(run, frame))
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weir.handlers.api.declarations import EventType, State
 from weir.handlers.api.parameters import AppParam
 from weir.handlers.reach.static_attributes import HiddenObject, hides_its_class
+from weir.handlers.trees.operations import OPERATIONS
 from weir.handlers.trees.values import Const, Op, Tree
 from weir.plan.usercode.functions import ScalarFunction
 
@@ -128,30 +129,8 @@ def _is_data(thing: object) -> bool:
 # --- operations, with those on constants done at once ----------------------------------------
 
 _FOLDED: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "truediv": operator.truediv,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "neg": operator.neg,
-    "pos": operator.pos,
-    "invert": operator.invert,
-    "not": operator.not_,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "is": operator.is_,
-    "isnot": operator.is_not,
-    "in": lambda a, b: a in b,
-    "notin": lambda a, b: a not in b,
+    **{name: o.function for name, o in OPERATIONS.items() if o.function is not None},
     "item": operator.getitem,
-    "bitand": operator.and_,
-    "bitor": operator.or_,
-    "bitxor": operator.xor,
 }
 _PLAIN = (bool, int, float, str, bytes, type(None))
 _LARGEST = 1 << 128

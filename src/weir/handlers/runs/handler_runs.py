@@ -48,6 +48,7 @@ from weir.plan.states import (
     RowRun,
     RowRunner,
     UnplannedAccess,
+    key_parts,
 )
 
 ReadUse: TypeAlias = Literal["live", "answered", "recorded", "asked", "later", "refused"]
@@ -435,7 +436,7 @@ def _read(
         if here.is_stopped:
             raise _RunEnds
         values = here.values
-        parts = key if type(key) is tuple else (key,)
+        parts = key if type(key) is tuple else key_parts(key)
         for *at, answer in slots:
             if _same_key(parts, values, at):
                 value = values[answer]
@@ -568,7 +569,7 @@ def _merge(
                 here.is_quiet = False
                 return
             case "asked":
-                raise _stopped(here, key if type(key) is tuple else (key,))
+                raise _stopped(here, key if type(key) is tuple else key_parts(key))
         if not merges:
             raise runner.unplanned(f"merges into {state}")
         _note(runner, *merges[0], key, kind, args)
@@ -686,7 +687,7 @@ def _note(
     label = merge_label(kind, args[1] if MERGE_TRAITS[kind].has_k else 0)
     if effect.form != "value" and label not in effect.kinds:
         raise runner.unplanned(f"merges into {effect.state} by {_shown(kind, args)}")
-    parts = key if type(key) is tuple else (key,)
+    parts = key if type(key) is tuple else key_parts(key)
     of_element = MERGE_TRAITS[kind].of_elements
     values = [*parts] if effect.form == "value" else [*parts, label]
     values.append(None if of_element else args[0])

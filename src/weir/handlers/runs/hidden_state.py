@@ -68,11 +68,21 @@ class KeptObjects:
         """Raise RunError if something has changed that is not the handlers' own."""
         for (name, holder), fingerprint in self._fingerprints().items():
             if self._before.setdefault((name, holder), fingerprint) != fingerprint:
-                raise RunError(
-                    f"a handler has changed {name}, which lives outside of it: what comes after "
-                    "would depend on partitions and restarts. What a handler remembers lies in "
-                    "states: app.state(…)"
+                error = RunError(
+                    f"a handler has changed {name}, which lives outside of it"
+                    f"{self._where(holder)}: what comes after would depend on partitions and "
+                    "restarts. What a handler remembers lies in states: app.state(…)"
                 )
+                error.is_guard = True
+                raise error
+
+    def _where(self, holder: int) -> str:
+        """Say which function uses what has changed, if one does."""
+        for thing in reachable(*self._functions):
+            if id(thing) == holder and type(thing) is FunctionType:
+                code = thing.__code__
+                return f" (see {thing.__qualname__}, {code.co_filename}:{code.co_firstlineno})"
+        return ""
 
     def _fingerprints(self) -> dict[tuple[str, int], bytes]:
         return {

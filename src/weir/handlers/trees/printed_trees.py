@@ -9,9 +9,12 @@ longer than a line is shortened.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from weir.handlers.reading.comprehensions import EachElement, comprehension_text, written_with
 from weir.handlers.reading.raised_failures import shown_guard
 from weir.handlers.trees.accesses import EmitAccess, GetAccess, MergeAccess
+from weir.handlers.trees.operations import COMPARE, OPERATIONS, OR, WHOLE
 from weir.handlers.trees.values import (
     Attribute,
     Const,
@@ -27,35 +30,7 @@ from weir.handlers.trees.values import (
     Tree,
 )
 
-_OR, _AND, _NOT, _COMPARE, _BITS, _SUM, _PRODUCT, _SIGN, _POWER, _WHOLE = range(1, 11)
 _TERNARY = 0
-_INFIX = {
-    "or": ("or", _OR),
-    "and": ("and", _AND),
-    "eq": ("==", _COMPARE),
-    "ne": ("!=", _COMPARE),
-    "lt": ("<", _COMPARE),
-    "le": ("<=", _COMPARE),
-    "gt": (">", _COMPARE),
-    "ge": (">=", _COMPARE),
-    "is": ("is", _COMPARE),
-    "isnot": ("is not", _COMPARE),
-    "in": ("in", _COMPARE),
-    "notin": ("not in", _COMPARE),
-    "bitor": ("|", _BITS),
-    "bitxor": ("^", _BITS),
-    "bitand": ("&", _BITS),
-    "lshift": ("<<", _BITS),
-    "rshift": (">>", _BITS),
-    "add": ("+", _SUM),
-    "sub": ("-", _SUM),
-    "mul": ("*", _PRODUCT),
-    "truediv": ("/", _PRODUCT),
-    "floordiv": ("//", _PRODUCT),
-    "mod": ("%", _PRODUCT),
-    "pow": ("**", _POWER),
-}
-_PREFIX = {"neg": ("-", _SIGN), "pos": ("+", _SIGN), "invert": ("~", _SIGN), "not": ("not ", _NOT)}
 _CLOSED = {"tuple": "()", "list": "[]", "set": "{}"}
 LONGEST = 400
 """Characters of a value that are written."""
@@ -67,7 +42,7 @@ def printed(tree: Tree) -> str:
     >>> printed(Op("mul", (Op("add", (Field("a"), Const(1))), ReadValue(0))))
     '(e.a + 1) * #0'
     """
-    return shortened(_Printer().text(tree)[0])
+    return shortened(Printer().text(tree)[0])
 
 
 def printed_access(access: GetAccess | MergeAccess | EmitAccess) -> str:
@@ -108,10 +83,14 @@ def _element(block: int) -> str:
     return f"x{block}" if block > 0 else "x"
 
 
-class _Printer:
-    """Writes the parts of a value, each once: a value may hold another thousands of times."""
+class Printer:
+    """Writes the parts of a value, each once: a value may hold another thousands of times.
 
-    def __init__(self) -> None:
+    For people, `reads` says what reads are called, by their orders.
+    """
+
+    def __init__(self, reads: Mapping[int, str] | None = None) -> None:
+        self._reads = reads
         self._texts: dict[int, tuple[str, int]] = {}
 
     def text(self, tree: Tree) -> tuple[str, int]:
@@ -119,31 +98,33 @@ class _Printer:
         if id(tree) not in self._texts:
             text, binding = self._printed(tree)
             short = len(text) <= LONGEST
-            self._texts[id(tree)] = (text, binding) if short else (f"{text[:LONGEST]}…", _WHOLE)
+            self._texts[id(tree)] = (text, binding) if short else (f"{text[:LONGEST]}…", WHOLE)
         return self._texts[id(tree)]
 
     def _printed(self, tree: Tree) -> tuple[str, int]:
         match tree:
             case Field(name=name) | Instant(name=name):
-                return f"e.{name}", _WHOLE
+                return f"e.{name}", WHOLE
             case ReadValue(order=order):
-                return f"#{order}", _WHOLE
+                named = None if self._reads is None else self._reads.get(order, f"read {order}")
+                return named or f"#{order}", WHOLE
             case Element(block=block):
-                return _element(block), _WHOLE
+                return "x" if self._reads is not None else _element(block), WHOLE
             case Old():
-                return "old", _WHOLE
+                return "old", WHOLE
             case Opaque(number=number):
-                return f"?{number}", _WHOLE
+                is_named = self._reads is not None
+                return "a value that Python computes" if is_named else f"?{number}", WHOLE
             case Const(value=value):
-                return _constant(value), _WHOLE
+                return _constant(value), WHOLE
             case Attribute(of=of, name=name):
-                return f"{self._inside(of, _WHOLE)}.{name}", _WHOLE
+                return f"{self._inside(of, WHOLE)}.{name}", WHOLE
             case Method(of=of, name=name, args=args, keywords=keywords):
-                return f"{self._inside(of, _WHOLE)}.{name}({self._args(args, keywords)})", _WHOLE
+                return f"{self._inside(of, WHOLE)}.{name}({self._args(args, keywords)})", WHOLE
             case Python(function=EachElement() as each, args=args):
-                return self._comprehension(each, args), _WHOLE
+                return self._comprehension(each, args), WHOLE
             case Python(function=function, args=args, keywords=keywords):
-                return f"{function_name(function)}({self._args(args, keywords)})", _WHOLE
+                return f"{function_name(function)}({self._args(args, keywords)})", WHOLE
             case Op():
                 return self._operation(tree)
         raise AssertionError(f"no text for {type(tree).__name__}")
@@ -159,31 +140,31 @@ class _Printer:
     def _comprehension(self, each: EachElement, args: tuple[Tree, ...]) -> str:
         tests, results = written_with(each, args)
         result = ": ".join(self._inside(tree, _TERNARY) for tree in results)
-        ifs = "".join(f" if {self._inside(test, _OR)}" for test in tests)
-        text = f"{result} for x in {self._inside(args[0], _OR)}{ifs}"
+        ifs = "".join(f" if {self._inside(test, OR)}" for test in tests)
+        text = f"{result} for x in {self._inside(args[0], OR)}{ifs}"
         return comprehension_text(each, text)
 
     def _operation(self, tree: Op) -> tuple[str, int]:
         name, args = tree.name, tree.args
-        if name in _INFIX:
-            sign, binding = _INFIX[name]
+        if name in OPERATIONS:
+            sign, binding = OPERATIONS[name].sign, OPERATIONS[name].binding
+            if OPERATIONS[name].is_unary:
+                space = " " if name == "not" else ""
+                return f"{sign}{space}{self._inside(args[0], binding)}", binding
             chained = name in ("and", "or")
-            first = self._inside(args[0], binding + (name == "pow" or binding == _COMPARE))
+            first = self._inside(args[0], binding + (name == "pow" or binding == COMPARE))
             rest = [self._inside(a, binding + (not chained and name != "pow")) for a in args[1:]]
             return f" {sign} ".join([first, *rest]), binding
-        if name in _PREFIX:
-            sign, binding = _PREFIX[name]
-            return f"{sign}{self._inside(args[0], binding)}", binding
         if name in _CLOSED:
             left, right = _CLOSED[name][0], _CLOSED[name][1]
             inner = self._args(args, ())
             return (
                 f"{left}{inner}{',' if name == 'tuple' and len(args) == 1 else ''}{right}",
-                _WHOLE,
+                WHOLE,
             )
         match name, args:
             case "if", (condition, then, otherwise):
-                parts = [self._inside(a, _OR) for a in (then, condition)]
+                parts = [self._inside(a, OR) for a in (then, condition)]
                 return (
                     f"{parts[0]} if {parts[1]} else {self._inside(otherwise, _TERNARY)}",
                     _TERNARY,
@@ -191,18 +172,20 @@ class _Printer:
             case "dict", _:
                 texts = [self._inside(a, _TERNARY) for a in args]
                 pairs = zip(texts[::2], texts[1::2], strict=True)
-                return f"{{{', '.join(f'{k}: {v}' for k, v in pairs)}}}", _WHOLE
+                return f"{{{', '.join(f'{k}: {v}' for k, v in pairs)}}}", WHOLE
             case "item", (of, index):
-                return f"{self._inside(of, _WHOLE)}[{self._inside(index, _TERNARY)}]", _WHOLE
+                return f"{self._inside(of, WHOLE)}[{self._inside(index, _TERNARY)}]", WHOLE
             case "slice", (of, *ends):
                 shown = ["" if _is_none(e) else self._inside(e, _TERNARY) for e in ends]
                 step = f":{shown[2]}" if shown[2] else ""
-                return f"{self._inside(of, _WHOLE)}[{shown[0]}:{shown[1]}{step}]", _WHOLE
+                return f"{self._inside(of, WHOLE)}[{shown[0]}:{shown[1]}{step}]", WHOLE
+            case "tried", (value, *_) if self._reads is not None:
+                return self.text(value)
             case "join", _:
-                return f"f'{''.join(self._part(a) for a in args)}'", _WHOLE
+                return f"f'{''.join(self._part(a) for a in args)}'", WHOLE
             case "format", _:
-                return f"f'{self._part(tree)}'", _WHOLE
-        return f"{name}({self._args(args, ())})", _WHOLE
+                return f"f'{self._part(tree)}'", WHOLE
+        return f"{name}({self._args(args, ())})", WHOLE
 
     def _part(self, tree: Tree) -> str:
         """Write a part of an f-string."""

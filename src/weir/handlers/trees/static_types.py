@@ -361,8 +361,8 @@ class _Typing:
         if function is round:
             return self._rounded((*args, *(v for _, v in tree.keywords)))
         first = self.of(args[0]) if args else None
-        if args and isinstance(args[0], Opaque) and args[0].keys is not None:
-            first = pa.list_(args[0].keys)
+        if args and isinstance(args[0], Opaque) and args[0].elements is not None:
+            first = pa.list_(args[0].elements)
         if function in (sorted, list, tuple) and first is not None and pa.types.is_list(first):
             return first
         if function in (sum, min, max) and first is not None and pa.types.is_list(first):

@@ -158,16 +158,17 @@ class Opaque(Tree):
     Each has a number of its own, counted through the handler: those that are made within a loop
     have numbers from the loop's first on. `type` is that of a column that takes the value, if it is
     known; `is_exact` tells whether the value has that type wherever it is computed (None aside).
-    `keys` is the type of its keys, if it is known to be a dict.
+    `elements` is the type of what is in it, where it is a list that the handler has filled, or of
+    the keys, where it is such a dict.
     """
 
     number: int
     type: pa.DataType | None = field(default=None, compare=False)
     is_exact: bool = field(default=True, compare=False)
-    keys: pa.DataType | None = field(default=None, compare=False)
+    elements: pa.DataType | None = field(default=None, compare=False)
 
     def named(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("number", "type", "is_exact", "keys")}
+        return {name: getattr(self, name) for name in ("number", "type", "is_exact", "elements")}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

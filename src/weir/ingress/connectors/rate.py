@@ -35,8 +35,9 @@ _OPTIONS = {"rows": (0, 2**53), "start": (0, LATEST), "keys": (1, _INT_VALUES)}
 _SPREAD = (BIGINT, INT, DOUBLE, BOOLEAN, STRING)
 _COUNTED = (*_SPREAD, TIMESTAMP)
 """The types of columns that are made, and of one called `value`."""
-_STEP = 0.001
-"""Seconds between two looks at the clock."""
+_STEP, _LONGEST_STEP, _STEP_ROWS = 0.001, 0.01, 20
+"""Rows come in steps of so many seconds, in which about `_STEP_ROWS` rows become due: each costs a
+live host the same, however few rows it brings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class RateReading:
         self._of, self._start = of, start
         self.offset = start
         self._began: float | None = None
+        self._step = min(max(_STEP_ROWS / of.per_second, _STEP), _LONGEST_STEP)
 
     def poll(self, most: int, until: int | None, now: float) -> Finding:
         if self._began is None:
@@ -119,10 +121,12 @@ class RateReading:
         last = self._of.rows
         if last is not None and self.offset >= last:
             return Finished()
-        due = self._start + int((now - self._began) * self._of.per_second)
+        steps = int((now - self._began) / self._step)
+        due = self._start + int(steps * self._step * self._of.per_second)
         stop = min(due, self.offset + most) if last is None else min(due, self.offset + most, last)
         if stop <= self.offset:
-            return Quiet(self.offset, _STEP)
+            next_step = self._began + (steps + 1) * self._step
+            return Quiet(self.offset, max(next_step - now, 0.0))
         first, self.offset = self.offset, stop
         return Rows(self._of.chunk(first, stop))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import OperatorFailed, Position, ProgramPlace, RunError
+from weir.errors import OperatorFailed, Position, ProgramPlace, RunError, cut_off
 from weir.kernels.expressions.evaluation import RowFailure, UserCode, shown_python, shown_time
 from weir.kernels.structures.panes import Operations, Results
 from weir.kernels.structures.panes_loops import EMIT
@@ -52,7 +52,7 @@ class GroupFailure(Exception):
         window = _window_text(self.window, keys, time)
         user, place = self.user_code, self.place
         if user is None:
-            text = f"in {window}: {self.why}"
+            text = f"in {cut_off(window)}: {cut_off(self.why)}"
             return RunError(place.pointed(text) if isinstance(place, ProgramPlace) else text)
         return OperatorFailed(
             function=user.function,

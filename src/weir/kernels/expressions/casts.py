@@ -157,7 +157,17 @@ def _parser(target: pa.DataType) -> Convert:
     if is_integer(target):
         # Arrow's parser knows no plus sign.
         return lambda column: pc.utf8_ltrim(column, characters="+").cast(target)
-    return lambda column: column.cast(target)
+    return _doubles if target == DOUBLE else lambda column: column.cast(target)
+
+
+def _doubles(texts: pa.Array) -> pa.Array:
+    column = texts.cast(DOUBLE)
+    infinite = pc.is_inf(column)
+    if pc.any(infinite).as_py():  # Arrow reads 1e400 as an infinity
+        named = pc.match_substring(texts, "inf", ignore_case=True)
+        wrong = np.asarray(pc.fill_null(pc.and_not(infinite, named), False))
+        fail_where(wrong, None, lambda row: misfit(shown_value(texts[row]), DOUBLE))
+    return column
 
 
 def _to_text(source: pa.DataType) -> Convert:

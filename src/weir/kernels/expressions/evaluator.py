@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from weir.errors import Position, RunError
+from weir.errors import EventFailed, Position
 from weir.events.batch import Batch, times
 from weir.kernels.expressions import (
     functions_formats,
@@ -104,7 +104,7 @@ def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array
             # No single row is to blame: memory may be short for all of them together.
             first = event_at(batch, schema, 0) if len(batch) else None
             events = f"one of {len(batch)} events, the first of them {first}"
-            raise RunError(f"a value cannot be computed: {failure}, on {events}") from failure
+            raise EventFailed(f"a value cannot be computed: {failure}", event=events) from failure
 
     return evaluate
 

@@ -235,7 +235,14 @@ def python_rows(columns: Sequence[pa.Array]) -> Iterator[tuple[object, ...]]:
 
 def _wrong_type(function: ScalarFunction, row: int, why: str) -> RowFailure:
     failed_at = failing_line(function.name, function.function, None)
-    return RowFailure(row, f"it must return {why}", failed_at)
+    if not isinstance(function.function, MadeFunction):
+        return RowFailure(row, f"it must return {why}", failed_at)
+    # It computes a value within a handler: its line is that of the value.
+    linecache.checkcache(failed_at.file)
+    text = linecache.getline(failed_at.file, failed_at.line).strip()
+    place = ProgramPlace(failed_at.line, 1, failed_at.file, text) if text else None
+    at = UserCode(failed_at.function, failed_at.file, failed_at.line, place)
+    return RowFailure(row, f"a value must be {why}", at)
 
 
 def _vectorised(function: ScalarFunction) -> RunCall:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from weir.errors import RunError
+from weir.errors import EventFailed
 from weir.events.batch import OPEN, START, Batch, Int64s
 from weir.kernels.expressions.failed_events import event_at
 from weir.kernels.kernel import Tables, emitted, rows_table, table_rows
@@ -65,12 +65,11 @@ class ChopKernel:
     def _hold(self, batch: Batch) -> None:
         self._next.add(batch.vs, self._rows.add(batch))
 
-    def _endless(self, slot: Int64s) -> RunError:
+    def _endless(self, slot: Int64s) -> EventFailed:
         event = event_at(self._rows.take(slot), self._schema, 0)
         del event["vs"]  # not the event's own any more, but the next piece's
-        return RunError(
-            f"CHOP of an open event never ends; clip it first (CLIP_DURATION), on event {event}"
-        )
+        why = "CHOP of an open event never ends; clip it first (CLIP_DURATION)"
+        return EventFailed(why, event=event)
 
     def _go_on(self, slots: Int64s, following: Int64s) -> None:
         done = following >= self._rows.ve[slots]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weir.events.batch import OPEN, START, Batch, Int64s
+from weir.kernels.aggregates.group_failures import GroupFailure
 from weir.kernels.operators.counter_windows_loops import (
     append_panes,
     count_operations,
@@ -75,6 +76,9 @@ class SessionWindows:
             numbers,
         )
         end = last + self._timeout
+        if (end == OPEN).any():
+            group = int(groups[np.argmax(end)])
+            raise GroupFailure(group, "overflow: a session ends beyond 2⁶³ ticks")
         return Due(operations, Results(np.arange(len(panes)), first, end, end), panes)
 
     def output_cti(self, cti: int) -> int:

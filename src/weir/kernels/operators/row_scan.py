@@ -50,7 +50,14 @@ from weir.kernels.structures.saved_cells import (
 )
 from weir.plan.operators import RowScan, schema
 from weir.plan.saved_states import saved_calls, saved_name, state_schema
-from weir.plan.states import Cell, CellFailure, EffectRows, RowCursor, RowEffect
+from weir.plan.states import (
+    Cell,
+    CellFailure,
+    EffectRows,
+    RowCursor,
+    RowEffect,
+    UnplannedAccess,
+)
 from weir.plan.usercode.functions import describe
 from weir.plan.usercode.made_functions import plain_function
 
@@ -244,7 +251,7 @@ class RowScanKernel:
         else:
             failed_at = handler_line(self._node.code.name, self._runner, error)
         why = str(error) if isinstance(error, CellFailure) else describe(error)
-        return OperatorFailed(
+        failed = OperatorFailed(
             function=failed_at.function,
             file=failed_at.file,
             line=failed_at.line,
@@ -253,6 +260,8 @@ class RowScanKernel:
             place=failed_at.place,
             row=failed_row(batch, row, port),
         )
+        failed.is_guard = isinstance(error, UnplannedAccess)
+        return failed
 
     # --- snapshots ---------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ from weir.plan.states import (
     MergeKind,
     RowCursor,
     UnplannedAccess,
+    key_parts,
 )
 
 CellKeyOf = Callable[[Any], Hashable]
@@ -78,7 +79,7 @@ def _key_of(cell: Cell, cursor: RowCursor, *, keyed: bool) -> CellKeyOf:
     def any_key(key: Any) -> Hashable:
         if not cursor.is_active:
             raise cursor.failed(_kept_too_long(cell))
-        parts = key if type(key) is tuple else (key,)
+        parts = key if type(key) is tuple else key_parts(key)
         if len(parts) != columns:
             why = f"a key of {cell.state} has {columns} parts, not {len(parts)}"
             raise cursor.failed(CellFailure(why))

@@ -73,7 +73,8 @@ def _check_limit(query: Query) -> None:
             hint="add LIMIT k for the first of each window or instant; files are sorted by time",
         )
     if query.limit is not None and not 0 < query.limit < 2**62:
-        raise PlanError(f"LIMIT must be positive, not {query.limit}", position=query.position)
+        wrong = "must be positive, not" if query.limit <= 0 else "is out of range:"
+        raise PlanError(f"LIMIT {wrong} {query.limit}", position=query.position)
     if query.ties and not query.order_by:
         raise PlanError("WITH TIES needs ORDER BY", position=query.position)
 

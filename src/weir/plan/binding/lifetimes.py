@@ -72,12 +72,20 @@ def check_clause(clause: WithClause, position: Position | None = None) -> None:
             raise PlanError(f"{name} must be positive, not {length}", position=position)
     for name, ticks in (positive | free).items():
         if not -(2**62) < ticks < 2**62:
-            raise PlanError(f"{name} is out of range: {ticks} ticks", position=position)
+            unit = "" if isinstance(clause, CountWindow) else " ticks"
+            raise PlanError(f"{name} is out of range: {ticks}{unit}", position=position)
     if isinstance(clause, Hopping):
         _check_windows(clause, position)
 
 
 def _check_windows(window: Hopping, position: Position | None) -> None:
+    if abs(window.offset) + max(window.size, window.hop) > 2**62:
+        # The numbers of windows at the first and the last of all times would not fit 64 bits.
+        raise PlanError(
+            f"{window_text(window)}: size and offset are out of range together",
+            position=position,
+            hint="windows are the same with the offset's remainder by the hop",
+        )
     count = -(-window.size // window.hop)
     if count <= MOST_WINDOWS:
         return

@@ -3,39 +3,33 @@
 Contract
 1. Every call carries the secret, and is refused without it. Nothing that comes in is unpickled:
    control messages are msgspec's, rows are Arrow's, and both are checked (`message_checks.py`).
-2. A reader asks for a stream from a row on and gets its entries as they come. An entry without
-   rows is sent as metadata alone. The stream ends when the server says so or is gone.
+2. Two hosts have one exchange for all streams that they read of each other, in both directions
+   (`stream_connections.py`). It carries messages of words and a body (`link_messages.py`), at any
+   time; it ends when the client gives it up, when the server ends the call, or when either is gone.
 3. With TLS both sides show the job's certificate, and each checks the other's before anything is
    read. Without TLS, Arrow receives a call that has one request (an action, say) whole, up to
    2 GB, before anybody can refuse it: the limits that gRPC has cannot be set from Python. So an
    address may also be a folder that only one user can enter: then hosts and manager listen at
    sockets in that folder, and at no port.
-4. The server hands each entry to gRPC before it takes the next, so a slow reader holds it back. If
-   it has nothing to send for `SIGN_EVERY` seconds, it sends a sign of life: a reader that gets
-   neither can tell that the way is broken, of which nobody else may tell it.
 """
 
 from __future__ import annotations
 
 import hmac
 import os
-import queue
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-import msgspec
 import pyarrow as pa
 from pyarrow import flight
 
 from weir.errors import RunError
-from weir.reliable.codec import record_of
-from weir.reliable.stream import Entry
 from weir.spark.live.addresses import Endpoint, bracketed, free_port
-from weir.spark.live.message_checks import Wanted, number_of, read_entry, read_wanted
+from weir.spark.live.message_checks import bad_message
 from weir.spark.live.tls import Tls
 
 # Else gRPC tells stderr of everybody who comes to a port with TLS and has no certificate.
@@ -46,12 +40,10 @@ CALL_LIMIT = 5.0
 """Seconds within which an action is answered, unless the caller says otherwise."""
 END_WITHIN = 1.0
 """Seconds that a server waits for calls to end, when it ends."""
-SIGN_EVERY = 1.0
-"""Seconds; see rule 4."""
 CONNECT_WITHIN = 5.0
 """Seconds in which a connection is made, or given up."""
-_SIGN = b"alive"
-"""The metadata of a sign of life; that of an entry is never so."""
+_BODY = pa.schema([("body", pa.uint8())])
+"""What Flight takes a body for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,44 +74,76 @@ class _SecretCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             raise flight.FlightUnauthenticatedError("the job's secret is missing or wrong")
 
 
-class Subscription:
-    """Holds the entries for one reader: the host's loop puts them in, a thread of the server takes
-    them out."""
+class Exchange:
+    """One call between two hosts: one thread of each may receive, and another one send."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._entries: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
+    def __init__(
+        self,
+        writer: flight.MetadataRecordBatchWriter,
+        reader: flight.MetadataRecordBatchReader,
+    ) -> None:
+        self._writer, self._reader = writer, reader
+        self._began = False
 
-    def put(self, entry: Entry | None) -> None:
-        """Add an entry; None ends the subscription."""
-        self._entries.put(entry)
+    def send(self, words: bytes, body: bytes) -> None:
+        """Send a message; this waits while the other side takes nothing."""
+        if not body:
+            self._writer.write_metadata(words)
+            return
+        if not self._began:
+            self._writer.begin(_BODY)
+            self._began = True
+        column = pa.Array.from_buffers(pa.uint8(), len(body), [None, pa.py_buffer(body)])
+        self._writer.write_with_metadata(pa.RecordBatch.from_arrays([column], schema=_BODY), words)
 
-    def __iter__(self) -> Iterator[Entry | None]:
-        """Give the entries as they come; None, each time that none has come for a while."""
-        while True:
-            try:
-                entry = self._entries.get(timeout=SIGN_EVERY)
-            except queue.Empty:
-                yield None
-                continue
-            if entry is None:
-                return
-            yield entry
+    def receive(self) -> tuple[bytes, pa.Buffer] | None:
+        """Wait for the next message; None: the other side has ended the call. RunError for what is
+        no message."""
+        try:
+            chunk = self._reader.read_chunk()
+        except StopIteration:
+            return None
+        words = b"" if chunk.app_metadata is None else chunk.app_metadata.to_pybytes()
+        return words, pa.py_buffer(b"") if chunk.data is None else _body(chunk.data)
+
+    def give_up(self) -> None:
+        """End a call of this process's own, also while another thread waits for a message."""
+        self._reader.cancel()
+
+    def close(self) -> None:
+        """Clean up after a call of this process's own that has ended, when nobody sends."""
+        # Closing waits for the end of the call unless it is cancelled; and Arrow complains on
+        # stderr about a writer that was not closed before its channel broke.
+        self._reader.cancel()
+        with suppress(*ChannelErrors):
+            self._writer.close()
+
+
+def _body(data: pa.RecordBatch) -> pa.Buffer:
+    """Return the bytes of a body, in memory that is aligned as Arrow's arrays need it."""
+    if data.schema != _BODY:
+        raise bad_message("a message between hosts", f"a body of columns {data.schema.types}")
+    try:
+        data.validate()
+    except pa.ArrowInvalid as error:
+        raise bad_message("a message between hosts", error) from None
+    column = data.column(0)
+    body = column.buffers()[1].slice(column.offset, len(column))
+    return pa.py_buffer(body.to_pybytes())
 
 
 Act = Callable[[str, bytes], bytes]
 Attend = Callable[[Iterator[bytes]], None]
-Subscribe = Callable[[Wanted], Subscription]
-Unsubscribe = Callable[[Subscription], None]
-Sent = Callable[[Subscription, Entry], None]
+AttendLink = Callable[[bytes, Exchange], None]
 
 
 class Server(flight.FlightServerBase):  # type: ignore[misc]
-    """Serves streams (hosts) and actions (the manager).
+    """Serves links (hosts) and actions (the manager).
 
-    A RunError that `act` raises is sent to the caller. `attend` is called, in a thread of its own,
-    for each line that a client keeps open (`Client.line`): with the messages that come, until the
-    client or the way to it is gone."""
+    A RunError that `act` or `link` raises is sent to the caller. `attend` is called, in a thread of
+    its own, for each line that a client keeps open (`Client.line`): with the messages that come,
+    until the client or the way to it is gone; `link` for each link, with what its client said
+    first. When `link` returns, the call ends, and nobody may use its exchange."""
 
     def __init__(
         self,
@@ -128,9 +152,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         *,
         act: Act | None = None,
         attend: Attend | None = None,
-        subscribe: Subscribe | None = None,
-        unsubscribe: Unsubscribe | None = None,
-        sent: Sent | None = None,
+        link: AttendLink | None = None,
     ) -> None:
         tls = security.tls
         scheme = "grpc+unix" if at.in_folder else security.scheme
@@ -143,8 +165,7 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
             verify_client=tls is not None,
             root_certificates=None if tls is None else tls.authority,
         )
-        self._act, self._attend = act, attend
-        self._subscribe, self._unsubscribe, self._sent = subscribe, unsubscribe, sent
+        self._act, self._attend, self._link = act, attend, link
         self.url = f"{scheme}://{socket_name}" if at.in_folder else at.url(scheme, self.port)
         # It serves from here on. `serve` would only wait, and end it when a signal comes: a job
         # that is asked to stop needs it for its last checkpoint.
@@ -178,32 +199,12 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]
         if self._attend is not None:
             self._attend(_messages(reader))
             return
-        if self._subscribe is None or self._unsubscribe is None:
+        if self._link is None:
             raise flight.FlightServerError("no streams here")
         try:
-            request = read_wanted(descriptor.command)
+            self._link(descriptor.command or b"", Exchange(writer, reader))
         except RunError as error:
             raise flight.FlightServerError(str(error)) from None
-        subscription = self._subscribe(request)
-        began = False
-        try:
-            for entry in subscription:
-                if entry is None:
-                    writer.write_metadata(_SIGN)
-                    continue
-                number = msgspec.msgpack.encode(number_of(entry))
-                if len(entry.rows):
-                    record = record_of(entry)
-                    if not began:
-                        writer.begin(record.schema)
-                        began = True
-                    writer.write_with_metadata(record, number)
-                else:
-                    writer.write_metadata(number)
-                if self._sent is not None:
-                    self._sent(subscription, entry)
-        finally:
-            self._unsubscribe(subscription)
 
 
 def _messages(reader: flight.MetadataRecordBatchReader) -> Iterator[bytes]:
@@ -215,7 +216,7 @@ def _messages(reader: flight.MetadataRecordBatchReader) -> Iterator[bytes]:
 
 
 class Client:
-    """Calls a `Server`: for actions, and for the entries of streams."""
+    """Calls a `Server`: for actions, lines and links."""
 
     def __init__(self, url: str, security: Security) -> None:
         tls = security.tls
@@ -230,7 +231,6 @@ class Client:
             cert_chain=None if tls is None else tls.certificate,
             private_key=None if tls is None else tls.key,
         )
-        self._reader: flight.FlightStreamReader | None = None
         self._headers = [(_HEADER.encode(), f"Bearer {security.token}".encode())]
         self._options = flight.FlightCallOptions(headers=self._headers)
 
@@ -241,35 +241,10 @@ class Client:
         results = self._client.do_action(flight.Action(name, body), timed)
         return bytes(next(iter(results)).body.to_pybytes())
 
-    def entries(self, request: Wanted, types: Sequence[pa.DataType]) -> Iterator[Entry | None]:
-        """Give the entries of a stream, with columns of these types, as they come; None for a sign
-        of life. This ends when the server ends the stream, raises one of `ChannelErrors` when the
-        channel breaks or `cancel` is called, and RunError when something comes that is no entry."""
-        command = msgspec.msgpack.encode(request)
-        descriptor = flight.FlightDescriptor.for_command(command)
-        writer, reader = self._client.do_exchange(descriptor, self._options)
-        self._reader = reader
-        try:
-            while True:
-                try:
-                    chunk = reader.read_chunk()
-                except StopIteration:
-                    return
-                if chunk.app_metadata is not None and chunk.app_metadata.to_pybytes() == _SIGN:
-                    yield None
-                else:
-                    yield read_entry(chunk.app_metadata, chunk.data, types)
-        finally:
-            # Closing waits for the end of the call unless it is cancelled; and Arrow complains on
-            # stderr about a writer that was not closed before its channel broke.
-            reader.cancel()
-            with suppress(*ChannelErrors):
-                writer.close()
-
-    def cancel(self) -> None:
-        """End `entries`, which another thread waits for, if it has begun."""
-        if self._reader is not None:
-            self._reader.cancel()
+    def exchange(self, hello: bytes) -> Exchange:
+        """Begin a link; whether it can be made shows with the first message that comes."""
+        descriptor = flight.FlightDescriptor.for_command(hello)
+        return Exchange(*self._client.do_exchange(descriptor, self._options))
 
     def line(self) -> OpenLine:
         """Open a line that the server attends to for as long as this process lives. It waits long

@@ -42,27 +42,20 @@ from weir.job.signals import (
     SourceBehind,
     SourceFailed,
     SourceWaits,
-    Subscribed,
-    Taken,
-    Unsubscribed,
 )
-from weir.reliable.log import batch_bytes
 from weir.reliable.store import Store
 from weir.spark.live.addresses import own_endpoint
-from weir.spark.live.flight import Server, Subscription
+from weir.spark.live.flight import Server
 from weir.spark.live.host_process import keep_host
 from weir.spark.live.host_reports import PulseSender, Reporter
 from weir.spark.live.job_description import JobDescription
 from weir.spark.live.loop_warmup import make_warm
 from weir.spark.live.machine_check import check_this_machine
-from weir.spark.live.message_checks import Wanted
 from weir.spark.live.step_notes import SharedNotes
 from weir.spark.live.store_threads import StoreThreads
-from weir.spark.live.stream_connections import Receivers
+from weir.spark.live.stream_connections import HostLinks
 from weir.spark.worker import settle_worker
 
-IDLE = 0.02
-"""Seconds that the loop waits for a signal before it looks at the clock."""
 _FIX = "everything is kept, so fix it and run again with --resume"
 
 
@@ -114,17 +107,17 @@ class _Session:
         notes.open_session(self._machine.session)
         self._threads = StoreThreads(store, self._inbox.put)
         self._sources = _Sources(job, store, self._inbox.put)
-        self._receivers = Receivers(job.security, job.types_of, self._inbox.put)
-        self._subscriptions: dict[str, Subscription] = {}
+        self._links = HostLinks(job.security, job.types_of, self._inbox.put)
+        self._report_at = 0.0
+        """When to look again whether there is something to report."""
         self._over: bool | None = None
         """None while the session runs; then whether the job is over."""
         self._server = Server(
             job.host_at or own_endpoint(job.addresses, job.manager),
             job.security,
-            subscribe=self._subscribe,
-            unsubscribe=self._unsubscribe,
-            sent=lambda s, e: self._inbox.put(Taken(s.name, batch_bytes(e.rows) + 1)),
+            link=self._links.attend,
         )
+        self._links.address = self._server.url
         self._reporter = Reporter(job, self._inbox.put, notes)
 
     def run(self) -> bool:
@@ -138,11 +131,12 @@ class _Session:
 
     def _turn(self) -> None:
         self._report()
-        self._receivers.watch(time.monotonic())
-        progressed, commands = self._machine.work(time.monotonic())
+        now = time.monotonic()
+        self._links.watch(now)
+        progressed, commands = self._machine.work(now)
         self._do(commands)
         try:
-            signal = self._inbox.get(timeout=0 if progressed else IDLE)
+            signal = self._inbox.get(timeout=0 if progressed else self._pause())
             while True:
                 if isinstance(signal, BaseException):
                     raise signal
@@ -151,20 +145,27 @@ class _Session:
         except queue.Empty:
             return
 
+    def _pause(self) -> float:
+        """Compute for how long there is nothing to do unless a signal comes."""
+        due = (self._report_at, self._links.next_watch, self._machine.next_due)
+        return max(min(due) - time.monotonic(), 0.0)
+
     def _report(self) -> None:
         now = time.monotonic()
+        if now < self._report_at:
+            return
+        self._report_at = now + self._job.report_every
         if self._reporter.is_due(now) and self._machine.is_report_due(now):
             report = self._machine.report(
                 now, self._server.url, self._slot, os.getpid(), socket.gethostname()
             )
-            unreached = self._receivers.unreached(now)
+            unreached = self._links.unreached(now)
             self._reporter.tell(msgspec.structs.replace(report, unreached=unreached))
+            self._report_at = time.monotonic() + self._job.report_every
 
     def _close(self) -> None:
         self._reporter.close()
-        self._receivers.close()
-        for subscription in list(self._subscriptions.values()):
-            subscription.put(None)
+        self._links.close()
         self._sources.close()
         self._threads.close(wait=False)
         self._server.end()
@@ -174,37 +175,22 @@ class _Session:
     def _do(self, commands: list[HostCommand]) -> None:
         for command in commands:
             match command:
-                case Deliver(name, entry):
-                    if name in self._subscriptions:
-                        self._subscriptions[name].put(entry)
-                case MakeRoom(vertex, input, _, size):
-                    self._receivers.consumed(vertex, input, size)
+                case Deliver():
+                    self._links.deliver(command)
+                case MakeRoom():
+                    self._links.make_room(command)
                 case Put() | Get():
                     self._threads.do(command)
                 case Connect():
-                    self._receivers.connect(command)
-                case Disconnect(vertex, input):
-                    self._receivers.disconnect(vertex, input)
+                    self._links.connect(command)
+                case Disconnect(connection=connection):
+                    self._links.disconnect(connection)
                 case EndSubscription(name):
-                    subscription = self._subscriptions.pop(name, None)
-                    if subscription is not None:
-                        subscription.put(None)
+                    self._links.end(name)
                 case Pull():
                     self._sources.pull(command)
                 case EndSession(over):
                     self._over = over
-
-    def _subscribe(self, request: Wanted) -> Subscription:
-        """Begin a subscription; a thread of the server calls this."""
-        subscription = Subscription(uuid4().hex)
-        self._subscriptions[subscription.name] = subscription
-        self._inbox.put(Subscribed(subscription.name, request.stream, request.seq, request.view))
-        return subscription
-
-    def _unsubscribe(self, subscription: Subscription) -> None:
-        """End a subscription; a thread of the server calls this."""
-        self._subscriptions.pop(subscription.name, None)
-        self._inbox.put(Unsubscribed(subscription.name))
 
 
 class _Sources:

@@ -32,6 +32,7 @@ from weir.ingress.ingress_log import begin_log
 from weir.job.job_identity import Decisions, JobRecord, encode_job, output_record, read_job
 from weir.job.ledger import Ledger
 from weir.job.record_reader import check_commits, job_ledger
+from weir.plan.limits import MOST_VERTICES
 from weir.plan.live_refusals import refuse_unbounded, refuse_unsaved
 from weir.plan.plan_fingerprint import PlanFingerprint, plan_difference, plan_fingerprint
 from weir.plan.program import DIRECT, Program
@@ -68,8 +69,8 @@ def prepare_live(
     how: LiveSettings | None = None,
 ) -> LiveRun:
     """Check everything that can be checked without Spark, and make the store this job's, or resume
-    the job in it. Without `parallelism` it is 1, or that of the job that is resumed. What the
-    program SETs for hosts overrides `how`."""
+    the job in it. Without `parallelism` it is the number of hosts, each of which has one core, or
+    that of the job that is resumed. What the program SETs for hosts overrides `how`."""
     check_pandas()
     in_files = tuple(o for o in program.outputs if o.path not in DIRECT)
     if in_files or not program.outputs:
@@ -97,7 +98,8 @@ def prepare_live(
     _warn_absent(opened)
     code = program_code(program)
     if resumed is None:
-        job, planned = _begun(program, parallelism or 1, opened, code)
+        cores = min((how or LiveSettings()).hosts, MOST_VERTICES)
+        job, planned = _begun(program, parallelism or cores, opened, code)
         recovering = _recovering(program, planned.stages)
         objects = _taken_store(location, job)
     else:

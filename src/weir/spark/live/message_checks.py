@@ -4,7 +4,8 @@ A peer that knows the job's secret may still be broken, or of another version of
 
 Contract
 1. Whatever bytes come, each function here returns a message that its reader can work with, or
-   raises a `RunError` that says what is wrong with it.
+   raises a `RunError` that says what is wrong with it. `link_messages.py` does so for the messages
+   between hosts.
 2. Only the form is checked: known names, as many positions as there are streams, numbers in range,
    columns of the types that the plan says, buffers that Arrow can read safely. Whether a message is
    true is a matter of the protocol (`job/messages.py`).
@@ -13,16 +14,13 @@ Contract
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Annotated
+from collections.abc import Iterable
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from weir.errors import RunError
 from weir.events.arrow_streams import check_intact
-from weir.events.batch import Int64s, empty_batch
 from weir.job.messages import (
     Checkpoint,
     Figures,
@@ -37,107 +35,23 @@ from weir.job.messages import (
     decode_report,
 )
 from weir.job.poison import Step
-from weir.reliable.codec import numbers_after, rows_of, steps_of
 from weir.reliable.object_names import is_known
 from weir.reliable.objects import ObjectRef
-from weir.reliable.stream import Entry
-from weir.reliable.views import View
 from weir.runtime.topology import Topology, VertexSpec
 
 _SAME = "do all machines have the same version of Weir?"
-_LARGEST = 2**63 - 1
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+LARGEST = 2**63 - 1
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """The errors that msgspec raises at bytes that are no message of a type."""
-_TIMES = 2
-"""How many columns of an entry must be there: the lifetime. Origins may follow."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """A reader's request for the entries of a stream, or of a view, from number `seq` on."""
-
-    stream: str
-    seq: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
-    view: View | None = None
-
-
-class EntryNumber(msgspec.Struct, frozen=True, array_like=True):
-    """The metadata of an entry on a channel: its number and its CTI; of a view also how many rows
-    it leaves out, and the numbers of those that it has (`codec.steps_of`)."""
-
-    seq: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
-    cti: Annotated[int, msgspec.Meta(ge=-_LARGEST - 1, le=_LARGEST)]
-    left_out: Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)] = 0
-    steps: bytes = b""
-
-
-def number_of(entry: Entry) -> EntryNumber:
-    """Make the metadata of an entry."""
-    return EntryNumber(entry.seq, entry.cti, entry.left_out, steps_of(entry))
-
-
-_wanted_decoder = msgspec.msgpack.Decoder(Wanted)
-_number_decoder = msgspec.msgpack.Decoder(EntryNumber)
-
-
-def read_wanted(command: bytes | None) -> Wanted:
-    """Decode and check what a reader asks for."""
-    try:
-        return _wanted_decoder.decode(command or b"")
-    except _UNREADABLE as error:
-        raise _bad("a request for a stream", error) from None
-
-
-def read_entry(
-    number: pa.Buffer | None, record: pa.RecordBatch | None, types: Sequence[pa.DataType]
-) -> Entry:
-    """Decode and check an entry of a stream whose rows have columns of these types."""
-    try:
-        place = _number_decoder.decode(b"" if number is None else number.to_pybytes())
-    except _UNREADABLE as error:
-        raise _bad("an entry's number", error) from None
-    count = 0 if record is None else len(record)
-    if place.seq + count + place.left_out > _LARGEST:
-        raise _bad("an entry's number", place.seq)
-    if record is None:
-        return Entry(place.seq, empty_batch(()), place.cti, None, place.left_out)
-    try:
-        _check_record(record, types)
-    except (pa.ArrowInvalid, UnicodeDecodeError) as error:  # names of columns may be no text
-        raise _bad("rows", error) from None
-    return Entry(place.seq, rows_of(record), place.cti, _read_numbers(place, count), place.left_out)
-
-
-def _read_numbers(place: EntryNumber, count: int) -> Int64s | None:
-    """Decode and check the numbers of an entry's rows; None: it leaves none out."""
-    if not place.left_out or not count:
-        return None
-    try:
-        numbers = numbers_after(place.seq, place.steps, count)
-    except ValueError as error:
-        raise _bad("the numbers of an entry's rows", error) from None
-    if (np.diff(numbers) < 1).any() or not place.seq <= numbers[0] <= numbers[-1] < (
-        place.seq + count + place.left_out
-    ):
-        raise _bad("the numbers of an entry's rows", f"they are not in the {place.left_out} more")
-    return numbers
-
-
-def _check_record(record: pa.RecordBatch, types: Sequence[pa.DataType]) -> None:
-    names = record.schema.names
-    times = len(names) - len(types)
-    expected = [*(f"t{i}" for i in range(times)), *(f"c{i}" for i in range(len(types)))]
-    actual = record.schema.types
-    if times < _TIMES or names != expected or actual != [*[pa.int64()] * times, *types]:
-        raise _bad("rows", f"columns {', '.join(map(str, actual))} instead of {_named(types)}")
+def check_record(record: pa.RecordBatch, times: int) -> None:
+    """Check the rows of an entry, whose first columns have times and origins."""
     # Offsets that point elsewhere would crash the process: all of them are looked at, which takes
     # 5 ns a text.
     check_intact(record)
     if any(column.null_count for column in record.columns[:times]):
-        raise _bad("rows", "NULL in a lifetime or an origin")
-
-
-def _named(types: Sequence[pa.DataType]) -> str:
-    return f"a lifetime, origins and {', '.join(map(str, types)) or 'no more'}"
+        raise bad_message("rows", "NULL in a lifetime or an origin")
 
 
 # --- reports and orders --------------------------------------------------------------------------
@@ -147,8 +61,8 @@ def read_pulse(body: bytes, topology: Topology) -> Pulse:
     """Decode and check a sign of life that the companion of a host sent."""
     try:
         pulse = decode_pulse(body)
-    except _UNREADABLE as error:
-        raise _bad("a sign of life", error) from None
+    except UNREADABLE as error:
+        raise bad_message("a sign of life", error) from None
     _check_step("a sign of life", pulse.step, topology)
     if pulse.death is not None:
         _check_step("a sign of life", pulse.death.step, topology)
@@ -160,10 +74,10 @@ def read_preparing(body: bytes, hosts: int) -> Preparing:
     what = "a sign of a host that gets ready"
     try:
         preparing = decode_preparing(body)
-    except _UNREADABLE as error:
-        raise _bad(what, error) from None
+    except UNREADABLE as error:
+        raise bad_message(what, error) from None
     if not 0 <= preparing.slot < hosts:
-        raise _bad(what, f"slot {preparing.slot} of {hosts} hosts")
+        raise bad_message(what, f"slot {preparing.slot} of {hosts} hosts")
     _check_counts(what, (preparing.ready, preparing.needed))
     return preparing
 
@@ -173,40 +87,42 @@ def _check_step(what: str, step: Step | None, topology: Topology) -> None:
         return
     spec = topology.vertices.get(step.vertex)
     if spec is None:
-        raise _bad(what, f"a step of vertex {step.vertex!r}, which the job does not have")
+        raise bad_message(what, f"a step of vertex {step.vertex!r}, which the job does not have")
     if not 0 <= step.input < max(1, len(spec.inputs)):
-        raise _bad(what, f"a step at input {step.input} of vertex {spec.id}")
+        raise bad_message(what, f"a step at input {step.input} of vertex {spec.id}")
     _check_counts(what, (step.first, step.end - step.first, step.count, step.pieces))
     if not 0 <= step.seconds < math.inf:
-        raise _bad(what, f"a step of {step.seconds} s")
-    if max(abs(step.since), abs(step.until)) > _LARGEST + 1:
-        raise _bad(what, "a step at no time")
+        raise bad_message(what, f"a step of {step.seconds} s")
+    if max(abs(step.since), abs(step.until)) > LARGEST + 1:
+        raise bad_message(what, "a step at no time")
 
 
 def read_report(body: bytes, topology: Topology, hosts: int) -> Report:
     """Decode and check the report of one of so many hosts, on vertices of this job."""
     try:
         report = decode_report(body)
-    except _UNREADABLE as error:
-        raise _bad("a report", error) from None
+    except UNREADABLE as error:
+        raise bad_message("a report", error) from None
     if not 0 <= report.slot < hosts:
-        raise _bad("a report", f"slot {report.slot} of {hosts} hosts")
+        raise bad_message("a report", f"slot {report.slot} of {hosts} hosts")
     _check_counts("a report", (report.number, report.pid, report.taken))
     _check_counts("a report", (report.since, report.upto - report.since))
     if not math.isfinite(report.clock):
-        raise _bad("a report", f"a clock that shows {report.clock}")
+        raise bad_message("a report", f"a clock that shows {report.clock}")
     _check_step("a report", report.step, topology)
     for death in report.deaths:
         _check_step("a report", death.step, topology)
     for vertex in report.vertices:
         spec = topology.vertices.get(vertex.vertex)
         if spec is None:
-            raise _bad("a report", f"a vertex {vertex.vertex!r}, which the job does not have")
-        _check_vertex(spec, vertex)
+            raise bad_message(
+                "a report", f"a vertex {vertex.vertex!r}, which the job does not have"
+            )
+        _check_vertex(spec, vertex, whole=report.since == 0)
     return report
 
 
-def _check_vertex(spec: VertexSpec, report: VertexReport) -> None:
+def _check_vertex(spec: VertexSpec, report: VertexReport, *, whole: bool) -> None:
     what = f"the report of vertex {spec.id}"
     _check_counts(what, (report.incarnation, report.kept, *report.flushed.values()))
     if report.figures is not None:
@@ -216,31 +132,33 @@ def _check_vertex(spec: VertexSpec, report: VertexReport) -> None:
     _check_log(what, spec, report.log_end)
     for stream, segments in report.segments.items():
         if stream not in spec.outputs:
-            raise _bad(what, f"a stream {stream!r}, which it does not write")
+            raise bad_message(what, f"a stream {stream!r}, which it does not write")
+        if not (segments or whole):
+            raise bad_message(what, f"no segment of stream {stream!r}, though that is new")
         for segment in segments:
             _check_counts(what, (segment.first, segment.end - segment.first))
             # The manager will delete this object one day, so its name must be right.
             if not (segment.key.startswith(f"streams/{stream}/") and is_known(segment.key)):
-                raise _bad(what, f"a segment {segment.key!r}")
+                raise bad_message(what, f"a segment {segment.key!r}")
 
 
 def _check_figures(what: str, spec: VertexSpec, figures: Figures) -> None:
     reads, writes = _widths(spec)
     # One that is still loading has no positions yet.
     if len(figures.inputs) not in (0, reads) or len(figures.outputs) not in (0, writes):
-        raise _bad(what, f"{len(figures.inputs)} inputs and {len(figures.outputs)} outputs")
-    if abs(figures.cti) > _LARGEST + 1:
-        raise _bad(what, f"the time {figures.cti}")
+        raise bad_message(what, f"{len(figures.inputs)} inputs and {len(figures.outputs)} outputs")
+    if abs(figures.cti) > LARGEST + 1:
+        raise bad_message(what, f"the time {figures.cti}")
     counts = (figures.events, figures.state_rows, figures.queued_bytes, figures.late, figures.bad)
     _check_counts(what, (*figures.inputs, *figures.outputs, *counts))
     for cti, at in figures.marks:
-        if abs(cti) > _LARGEST + 1 or not math.isfinite(at):
-            raise _bad(what, f"a mark ({cti}, {at})")
+        if abs(cti) > LARGEST + 1 or not math.isfinite(at):
+            raise bad_message(what, f"a mark ({cti}, {at})")
 
 
 def _check_log(what: str, spec: VertexSpec, end: ObjectRef | None) -> None:
     if end is not None and not (end.key.startswith(f"ingress/{spec.id}/") and is_known(end.key)):
-        raise _bad(what, f"a record {end.key!r} of its log")
+        raise bad_message(what, f"a record {end.key!r} of its log")
 
 
 def _check_checkpoint(what: str, spec: VertexSpec, saved: Checkpoint) -> None:
@@ -249,9 +167,9 @@ def _check_checkpoint(what: str, spec: VertexSpec, saved: Checkpoint) -> None:
     kinds = ("checkpoints", "commits") if spec.kind == "sink" else ("checkpoints",)
     mine = tuple(f"{kind}/{spec.id}/" for kind in kinds)
     if not (saved.key.startswith(mine) and is_known(saved.key)):
-        raise _bad(what, f"a checkpoint {saved.key!r}")
+        raise bad_message(what, f"a checkpoint {saved.key!r}")
     if (len(saved.inputs), len(saved.needs), len(saved.outputs)) != (reads, reads, writes):
-        raise _bad(what, f"a checkpoint {saved.key!r} of other inputs and outputs")
+        raise bad_message(what, f"a checkpoint {saved.key!r} of other inputs and outputs")
     _check_counts(
         what,
         (*saved.inputs, *saved.needs, *saved.outputs, saved.incarnation, saved.number, saved.log),
@@ -267,13 +185,13 @@ def read_orders(body: bytes, topology: Topology) -> Orders:
     """Decode and check the manager's orders, on vertices of this job."""
     try:
         orders = decode_orders(body)
-    except _UNREADABLE as error:
-        raise _bad("orders", error) from None
+    except UNREADABLE as error:
+        raise bad_message("orders", error) from None
     _check_counts("orders", (orders.since, orders.upto - orders.since, orders.taken, orders.heard))
     for order in orders.vertices:
         spec = topology.vertices.get(order.vertex)
         if spec is None:
-            raise _bad("orders", f"a vertex {order.vertex!r}, which the job does not have")
+            raise bad_message("orders", f"a vertex {order.vertex!r}, which the job does not have")
         what = f"the orders of vertex {spec.id}"
         if order.restart is not None:
             _check_checkpoint(what, spec, order.restart)
@@ -281,19 +199,20 @@ def read_orders(body: bytes, topology: Topology) -> Orders:
         _check_counts(what, (order.incarnation, *order.collect.values(), *order.floors.values()))
     for vertex in (*orders.dropped, *orders.served):
         if vertex not in topology.vertices:
-            raise _bad("orders", f"a vertex {vertex!r}, which the job does not have")
+            raise bad_message("orders", f"a vertex {vertex!r}, which the job does not have")
     for stream in (*orders.segments, *orders.collect, *orders.floors):
         if stream not in topology.streams:
-            raise _bad("orders", f"a stream {stream!r}, which the job does not have")
+            raise bad_message("orders", f"a stream {stream!r}, which the job does not have")
     _check_counts("orders", (*orders.collect.values(), *orders.floors.values()))
     return orders
 
 
 def _check_counts(what: str, numbers: Iterable[int]) -> None:
     for number in numbers:
-        if not 0 <= number <= _LARGEST:
-            raise _bad(what, f"the number {number}")
+        if not 0 <= number <= LARGEST:
+            raise bad_message(what, f"the number {number}")
 
 
-def _bad(what: str, why: object) -> RunError:
+def bad_message(what: str, why: object) -> RunError:
+    """Make the error that a peer's message cannot be used."""
     return RunError(f"a peer sent {what} that cannot be used: {why}; {_SAME}")

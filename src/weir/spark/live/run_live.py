@@ -79,8 +79,8 @@ def run_live(
     row, rows as a record batch), at least once each. `progress` is called in this process, now and
     then, with a `LiveProgress`. `tls` has the files of a certificate, its key and, unless it signs
     itself, the authority. `settings` overrides what the program SETs: `{"flush_interval":
-    "100ms"}`. `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; a resumed
-    job keeps its parallelism.
+    "100ms"}`. `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; without
+    `parallelism` there are as many vertices as hosts, and a resumed job keeps what it had.
 
     With `check`, the program runs twice more over the same inputs, which must end by themselves,
     before the outputs are renamed to their paths; other rows are a DeterminismViolation. An app is
