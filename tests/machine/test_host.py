@@ -252,6 +252,18 @@ def test_what_waits_beyond_the_window_is_no_credit() -> None:
     assert again.credit == -50
 
 
+def test_what_covers_numbers_and_has_no_rows_needs_no_credit() -> None:
+    """It comes for each write of which the reader's view has no row."""
+    host = new_host(replace(SETTINGS, send_buffer=100))
+    commands = obey(host, order("1.0", inputs=elsewhere("0.0/0", "h2")))
+    connection = next(c.connection for c in commands if isinstance(c, Connect))
+    host.handle(Arrived("1.0", 0, connection, entry(0, 2), 100), 0.0)
+    covering = Entry(2, rows(0, 0), 9, None, 40)
+    host.handle(Arrived("1.0", 0, connection, covering, 0), 0.0)
+    (found,) = host.report().vertices
+    assert found.error is None and host.running["1.0"].status == "running"
+
+
 def test_rows_without_credit_fail_the_vertex() -> None:
     settings = replace(SETTINGS, send_buffer=100)
     host = new_host(settings)

@@ -414,7 +414,8 @@ class Host:
         if cursor is None:
             return
         running = self._running[arrived.vertex]
-        is_new = arrived.entry.end > cursor.wanted
+        entry = arrived.entry  # what covers numbers and has no rows needs no credit
+        is_new = len(entry.rows) > 0 and entry.number_of(-1) >= cursor.wanted
         if is_new and cursor.queued_bytes >= self._window(running):
             running.fail(f"stream {cursor.stream}: more rows came than there was credit for")
         elif not cursor.arrive(arrived.entry, arrived.size):

@@ -52,8 +52,10 @@ class Entry:
         return self.seq if self.numbers is None else int(self.numbers[0])
 
     def number_of(self, row: int) -> int:
-        """Return the number of one of its rows."""
-        return self.seq + row if self.numbers is None else int(self.numbers[row])
+        """Return the number of one of its rows; of the last one for −1."""
+        if self.numbers is None:
+            return self.seq + row % len(self.rows)
+        return int(self.numbers[row])
 
     @property
     def row_numbers(self) -> Int64s:
