@@ -174,8 +174,8 @@ class Host:
                 cursor = self._cursor(vertex, input, connection)
                 if cursor is not None:
                     self._running[vertex].fail(f"stream {cursor.stream}: {why}")
-            case Subscribed(subscription, stream, seq, credit):
-                self._out += self._subscribers.add(subscription, stream, seq, credit)
+            case Subscribed(subscription, stream, seq, credit, view):
+                self._out += self._subscribers.add(subscription, stream, seq, credit, view)
             case Unsubscribed(subscription):
                 self._subscribers.remove(subscription)
             case Taken(subscription, size):
@@ -414,7 +414,8 @@ class Host:
         if cursor is None:
             return
         running = self._running[arrived.vertex]
-        is_new = arrived.entry.end > cursor.wanted
+        entry = arrived.entry  # what covers numbers and has no rows needs no credit
+        is_new = len(entry.rows) > 0 and entry.number_of(-1) >= cursor.wanted
         if is_new and cursor.queued_bytes >= self._window(running):
             running.fail(f"stream {cursor.stream}: more rows came than there was credit for")
         elif not cursor.arrive(arrived.entry, arrived.size):
@@ -515,7 +516,7 @@ class Host:
             s.held_bytes > limit and s.volatile_bytes > limit for s in instance.streams.values()
         ):
             return "store"
-        written = [instance.streams[s] for o in instance.spec.outlets for s in o.streams]
+        written = [instance.streams[outlet.stream] for outlet in instance.spec.outlets]
         ahead = bool(written) and all(s.is_ahead(self._settings.ahead_buffer) for s in written)
         return "readers" if ahead else None
 
