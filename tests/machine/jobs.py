@@ -181,6 +181,7 @@ def report(
     number: int,
     *vertices: VertexReport,
     epoch: int = 0,
+    manager: str = "",
     trouble: str = "",
     trouble_lasts: bool = False,
 ) -> Report:
@@ -189,6 +190,7 @@ def report(
         session=session,
         number=number,
         epoch=epoch,
+        manager=manager,
         address=session,
         slot=0,
         pid=1,

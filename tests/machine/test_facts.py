@@ -184,8 +184,9 @@ def test_orders_say_what_is_new_to_the_host_and_everything_to_a_stranger() -> No
     orders = told.hear(report("a", 1))
     assert orders.since == 0 and {v.vertex for v in orders.vertices} == set(ONE)
 
-    def after(number: int, taken: int, epoch: int = 1) -> Orders:
-        return told.hear(msgspec.structs.replace(report("a", number, epoch=epoch), taken=taken))
+    def after(number: int, taken: int, epoch: int = 1, manager: str = "m") -> Orders:
+        heard = report("a", number, epoch=epoch, manager=manager)
+        return told.hear(msgspec.structs.replace(heard, taken=taken))
 
     quiet = after(2, orders.upto)
     assert (quiet.since, quiet.upto, quiet.vertices) == (orders.upto, orders.upto, ())
@@ -207,6 +208,8 @@ def test_orders_say_what_is_new_to_the_host_and_everything_to_a_stranger() -> No
     assert old.since == 0 and len(old.vertices) == 3, "what it knew is forgotten"
     other = after(9, last.upto, epoch=0)
     assert other.since == 0 and len(other.vertices) == 3, "it has that of another manager"
+    twin = after(10, last.upto, manager="another")
+    assert twin.since == 0 and len(twin.vertices) == 3, "of one with the same epoch"
 
 
 def test_one_that_an_earlier_instance_is_ahead_of_learns_from_where_on_rows_are_kept() -> None:
@@ -223,9 +226,9 @@ def test_one_that_an_earlier_instance_is_ahead_of_learns_from_where_on_rows_are_
     read = msgspec.structs.replace(commit(0, 3), incarnation=told.incarnation("sink.0"))
     said = says("sink.0", told.incarnation("sink.0"), checkpoints=(read,))
     since = {"taken": orders.upto}
-    told.hear(msgspec.structs.replace(report("b", 2, said, epoch=1), **since))
+    told.hear(msgspec.structs.replace(report("b", 2, said, epoch=1, manager="m"), **since))
     told.tick(1.0)
-    orders = told.hear(msgspec.structs.replace(report("b", 3, epoch=1), **since))
+    orders = told.hear(msgspec.structs.replace(report("b", 3, epoch=1, manager="m"), **since))
     assert orders.since > 0 and orders.floors == {"0.0/0": 3}
     assert orders.collect == {"0.0/0": 3, "1.0/0": 3}
     assert sink not in (p.incarnation for p in told.machine.placements)
@@ -258,6 +261,16 @@ def test_what_a_manager_of_another_epoch_had_said_does_not_count() -> None:
     hear(host, 1, epoch=2, since=3, upto=5, vertices=(order("1.0"),))
     assert list(host.running) == ["0.0"] and host.report().taken == 0
     hear(host, 2, epoch=2, since=0, upto=2, vertices=(order("1.0"),))
+    assert list(host.running) == ["1.0"] and host.report().taken == 2
+
+
+def test_what_another_manager_of_the_same_epoch_had_said_does_not_count() -> None:
+    """The store can lose the records that would have given the second one a larger epoch."""
+    host = hosting("0.0")
+    hear(host, 1, manager="second", since=3, upto=5, vertices=(order("1.0"),))
+    assert list(host.running) == ["0.0"]
+    assert (host.report().taken, host.report().manager) == (0, "second")
+    hear(host, 2, manager="second", since=0, upto=2, vertices=(order("1.0"),))
     assert list(host.running) == ["1.0"] and host.report().taken == 2
 
 

@@ -114,6 +114,8 @@ class Host:
         self._make, self._settings = make, settings
         self._epoch = self._number = -1
         """The epoch and the number of the last orders that were obeyed."""
+        self._manager = ""
+        """The name of the manager that gave them."""
         self._running: dict[str, Running] = {}
         """The instances that are run, by vertex."""
         self._streams: dict[str, LogStream] = {}
@@ -222,16 +224,17 @@ class Host:
         """Drop and begin instances until just those run that are ordered; see rule 1."""
         if orders.session != self.session or orders.epoch < self._epoch:
             return
-        if orders.epoch == self._epoch and orders.number <= self._number:
+        is_same = (orders.epoch, orders.manager) == (self._epoch, self._manager)
+        if is_same and orders.number <= self._number:
             return
         if orders.stop:
             self._out.append(EndSession(orders.over))
             for vertex in list(self._running):
                 self._drop(vertex)
             return
-        if orders.epoch > self._epoch:
+        if not is_same:
             self._taken = 0
-        self._epoch, self._number = orders.epoch, orders.number
+        self._epoch, self._manager, self._number = orders.epoch, orders.manager, orders.number
         self._taken_by_manager = orders.taken
         self._facts.acknowledge(orders.taken)
         if orders.heard >= self._marked[0]:
@@ -655,6 +658,7 @@ class Host:
             since=since,
             upto=self._facts.number,
             taken=self._taken,
+            manager=self._manager,
         )
 
     def _with_figures(self, report: VertexReport) -> VertexReport:
