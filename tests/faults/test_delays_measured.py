@@ -22,7 +22,7 @@ STREAM C (vs BIGINT, ve BIGINT, k STRING, name STRING) FROM 'tail://c.jsonl' WIT
 Out = SELECT T.v AS v, C.name AS name FROM T JOIN C ON T.k = C.k;
 OUTPUT Out TO 'out.jsonl';
 """
-LASTS = 4.0
+LASTS = 6.0
 
 
 def fed(at: float, **row: object) -> FedRow:

@@ -41,7 +41,9 @@ class ReplayRun(LocalRun):
         horizon = self.known[spec.stage]
         if spec.kind == "source" or not horizon.known:
             return super().make(spec)
-        inputs = [self.streams[name] for name in spec.inputs]
+        inputs = [
+            self.streams[name].through(spec.view(input)) for input, name in enumerate(spec.inputs)
+        ]
         return make_vertex(self.plan, spec, inputs, self.streams, horizon, marks=True)
 
 

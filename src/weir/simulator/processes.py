@@ -61,7 +61,7 @@ class FallingNotes(MemoryNotes):
     def see(self, span: RowSpan, rows: Batch) -> None:
         super().see(span, rows)
         assert self.step is not None
-        is_ingress = len(rows) < span.end - span.first
+        is_ingress = len(rows) + span.left_out < span.end - span.first
         if not is_ingress and self._falls(self.step, span):
             raise Falls
 
