@@ -1,6 +1,6 @@
-"""Warns where a handler changes what a state gave it: that is a copy, which is then lost.
+"""Warns where a handler changes a copy that a state returned: the change is lost.
 
-`seen.get(e.user).append(e.page)` changes no state, in the serial loop as here. What is meant is
+`seen.get(e.user).append(e.page)` changes no state, here or in the serial loop. The correct code is
 `seen.append(e.user, e.page)`.
 """
 
@@ -16,13 +16,13 @@ from weir.handlers.reading.sources import FunctionSource
 from weir.plan.advice.plan_warnings import warn
 
 _WARNED: WeakKeyDictionary[App, set[tuple[str, int]]] = WeakKeyDictionary()
-"""The lines that were warned about: an app is analysed more than once."""
+"""The lines that were warned about, because an app is analysed more than once."""
 
 
 def warn_of_changed_copies(
     app: App, source: FunctionSource, resolve: Callable[[str], object]
 ) -> None:
-    """Warn of each statement in a function that only changes what a state gave it."""
+    """Warn of each statement in a function that only changes a copy from a state."""
     for statement in ast.walk(source.node):
         for changed in _changed(statement):
             state = _read_state(changed, resolve)
@@ -40,7 +40,10 @@ def warn_of_changed_copies(
 
 
 def _changed(statement: ast.AST) -> Iterator[ast.expr]:
-    """Return what a statement changes in place, or calls a method of for nothing else."""
+    """Yield values that a statement changes in place.
+
+    That includes a method call whose result is not used.
+    """
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=value))):
             yield value
@@ -51,7 +54,7 @@ def _changed(statement: ast.AST) -> Iterator[ast.expr]:
 
 
 def _read_state(value: ast.expr, resolve: Callable[[str], object]) -> State | None:
-    """Return the state whose cell a value is (a part of), as it is read there and then."""
+    """Return the state that a value is read from by a direct `get`, or None."""
     while isinstance(value, ast.Attribute | ast.Subscript):
         value = value.value
     match value:
