@@ -33,9 +33,7 @@ _LOAD, _STORE = ast.Load(), ast.Store()
 
 
 _DEEPEST = 30
-"""The most levels of nested parts in one expression; deeper parts that are always computed get a
-name.
-"""
+"""The most levels of parts in one expression; deeper ones get a name, if always computed."""
 
 
 class Sharing:
