@@ -232,8 +232,8 @@ class _Replay:
         if upto is not None and start is not None and start < upto:
             raise PlanError(
                 f"the saved state in '{saved}' has all events before {upto} already: "
-                f"--from {start} would take some of them twice",
-                hint=f"leave out --from, or say {upto} or later",
+                f"--from {start} would process some of them twice",
+                hint=f"leave out --from, or pass {upto} or later",
             )
         self.task = replace(self.task, start=upto if start is None else start)
         self.begun = {key_of(v, n): path for v in self.task.variants for n, path in tables.items()}

@@ -140,7 +140,7 @@ def check_replaceable(folder: Path) -> None:
             raise PlanError(f"'{path}' is a file; the state goes to a folder")
     above = next(path for path in _part(folder).parents if path.exists())
     if not above.is_dir():
-        raise PlanError(f"no state can go to '{folder}': '{above}' is a file")
+        raise PlanError(f"cannot save a state to '{folder}': '{above}' is a file")
     if folder.is_dir() and os.listdir(folder):
         try:
             manifest = _any_decoder.decode((folder / MANIFEST).read_bytes())

@@ -473,7 +473,7 @@ def _handler_name(function: object) -> str:
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise PlanError(f"the handler `{name}` is asynchronous", hint="write it without async")
     if inspect.isgeneratorfunction(function):
-        hint = "app.emit(…) gives rows out"
+        hint = "app.emit(…) emits rows"
         raise PlanError(f"the handler `{name}` is a generator, as it has a `yield`", hint=hint)
     parameters = list(inspect.signature(function).parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -37,7 +37,7 @@ class AppParam:
 
     @property
     def value(self) -> Any:
-        hint = "a run says its value: compute with it in a handler, or a function that one calls"
+        hint = "a run sets its value: use it in a handler, or in a function that a handler calls"
         return current(f"the parameter `{self._weir_name}`", hint).param(self._weir_name)
 
     def __getattr__(self, name: str) -> Any:

@@ -127,7 +127,7 @@ class _Written:
         if inside.getwidth()[0] == 0:
             raise self._refused("a repeated part that may be empty")
         if least > _MOST_REPEATS or (most is not sre.MAXREPEAT and most > _MOST_REPEATS):
-            raise self._refused("so many repeats")
+            raise self._refused(f"more than {_MOST_REPEATS} repeats")
         again = f"(?:{self.sequence(inside, last=False)})"
         if (least, most) == (1, 1):
             return again

@@ -147,7 +147,7 @@ def compile_app(
     if checks and (outputs or finals):
         raise PlanError(
             f"what `{app.name}` emits has another kind of time than the events of some handlers, "
-            "which therefore run nowhere",
+            "so these handlers would not run",
             hint="emit something for these events, too, or give all logs one kind of time",
         )
     return Compiled(

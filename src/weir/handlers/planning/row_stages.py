@@ -741,20 +741,20 @@ class _Planning:
             raise NotInRows(
                 self._unit,
                 f"`{access.state}` is read in the function of a merge, with a key that only the "
-                "handler can tell, or as a window that may fail",
+                "handler can compute, or as a window that may fail",
                 access.line,
             )
         if _repeats(access):
             raise NotInRows(
                 self._unit,
                 f"`{access.state}` is used in a loop, or in a function that others call, with the "
-                f"key {key_text(access.key)}, which may be another one each time",
+                f"key {key_text(access.key)}, which may differ each time",
                 access.line,
             )
         if access.is_shielded:
             raise NotInRows(
                 self._unit,
-                f"`{access.state}` is used with a key that only the handler can tell, inside of "
+                f"`{access.state}` is used with a key that only the handler can compute, inside of "
                 "`try` or `with` code that may catch everything",
                 access.line,
             )

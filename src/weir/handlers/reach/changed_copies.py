@@ -34,7 +34,7 @@ def warn_of_changed_copies(
                 _WARNED[app].add(place)
                 warn(
                     f"{place[0]}:{place[1]}: `{ast.unparse(statement)[:60]}` changes a copy of "
-                    f"what `{state.name}` holds, and the state stays as it is; write "
+                    f"what `{state.name}` holds, not the state; write "
                     f"{state.name}.append(key, x), .set(key, x), … to change it"
                 )
 

@@ -191,9 +191,9 @@ class Reach:
             if remembers or is_iterator(thing):
                 raise source.file.error(
                     f"`{function.__name__}` reaches a `{name_of(own)}` that lives outside of "
-                    "it: what that gives depends on what ran before",
+                    "it: its results depend on what ran before",
                     source.node,
-                    "make it inside of the handler; what a handler remembers lies in states",
+                    "make it inside of the handler; keep what a handler remembers in states",
                 )
 
     def has_handles(self, thing: object) -> bool:
@@ -288,7 +288,7 @@ class _Mentioned:
 
     def _outside(self, what: str, node: ast.AST) -> ScriptError:
         message = f"`{what}` changes what lives outside of the handler"
-        return self._error(message, node, "what a handler remembers lies in states: app.state(…)")
+        return self._error(message, node, "keep what a handler remembers in a state: app.state(…)")
 
     def _mention(self, mention: Mention) -> None:
         thing: Any = self._resolve(mention.name)
@@ -340,7 +340,7 @@ class _Mentioned:
                 f"`{mention.name}` is an iterator, which lives outside of the handler: what it "
                 "gives depends on what ran before",
                 mention.node,
-                "what a handler remembers lies in states: app.state(…)",
+                "keep what a handler remembers in a state: app.state(…)",
             )
         by_method = (
             mention.call is not None
@@ -360,7 +360,7 @@ class _Mentioned:
             raise self._error(
                 f"`{what}` is changed, and lives outside of the handler",
                 mention.node,
-                "what a handler remembers lies in states: app.state(…)",
+                "keep what a handler remembers in a state: app.state(…)",
             )
 
     # --- what is touched ------------------------------------------------------------------
@@ -427,7 +427,7 @@ class _Mentioned:
         if app is not self._app:
             message = f"{what} belongs to the app `{app.name}`, the handler to `{self._app.name}`"
             raise self._error(
-                message, mention.node, "app.emitted(…) of one may be events of another"
+                message, mention.node, "app.emitted(…) of one app may be events of another"
             )
 
 
@@ -439,7 +439,7 @@ def _used_as_containers(root: ast.AST) -> dict[ast.AST, str]:
             case ast.Subscript(value=of):
                 problems[of] = problems[node] = "has no items"
             case ast.For(iter=of) | ast.comprehension(iter=of):
-                problems[of] = "cannot be gone through: only cells whose key is known are read"
+                problems[of] = "cannot be iterated over: only cells with a known key are read"
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[of]):
-                problems[of] = "is not asked for its keys: each has a cell, the default at first"
+                problems[of] = "has no set of keys: every key has a cell, at first with the default"
     return problems

@@ -24,16 +24,16 @@ class Ban:
 
 _CLOCK = Ban("reads the clock: a replay would have another answer", "e.vs is the event's time")
 _CHANCE = Ban("draws at random: a replay would have another answer", "hash a column of the event")
-_OUTSIDE = Ban("acts outside of the app, at every replay again", "app.emit(…) gives rows out")
+_OUTSIDE = Ban("acts outside of the app, and again at every replay", "app.emit(…) emits rows")
 _READS = Ban("reads what may change between runs", "read it before the app, as a global")
 _CODE = Ban("runs code that analysis cannot see", "write the code itself")
 _ADDRESS = Ban("differs between processes", "use a key of the event, or hashlib")
-_ZONE = Ban("takes the time zone of the machine", "say one: fromtimestamp(t, tz=datetime.UTC)")
+_ZONE = Ban("uses the time zone of the machine", "pass one: fromtimestamp(t, tz=datetime.UTC)")
 _PRECISION = Ban(
     "reaches a setting that all events of a process share",
     "make a context in the handler: decimal.Context(prec=9).divide(a, b)",
 )
-_HISTORY = Ban("tells what ran before in the process", "count in a state: app.state(…)")
+_HISTORY = Ban("depends on what ran before in the process", "count in a state: app.state(…)")
 _INSIDE = Ban("looks into running code", "hand values over as arguments")
 _LATER = Ban("runs code at a time that no replay repeats", "write it in one thread")
 
@@ -114,7 +114,7 @@ def banned_attribute(node: ast.AST) -> Ban | None:
         case ast.Call(func=ast.Name(id="getattr"), args=[of, ast.Constant(value=str(name)), *_]):
             return banned_attribute(ast.Attribute(of, name, ast.Load()))
         case ast.Call(func=ast.Attribute(attr="astimezone"), args=[], keywords=[]):
-            return Ban(_ZONE.why, "say one: astimezone(datetime.UTC)")
+            return Ban(_ZONE.why, "pass one: astimezone(datetime.UTC)")
     return None
 
 

@@ -172,7 +172,7 @@ class _Check:
             raise self._source.file.error(
                 f"`{value.id}` is a default argument, which is changed in place",
                 node,
-                "what a handler remembers lies in states: app.state(…)",
+                "keep what a handler remembers in a state: app.state(…)",
             )
 
     # --- orders ---------------------------------------------------------------------------

@@ -144,9 +144,9 @@ def _check_uses(
         if access.state not in (uses.reads if reads else uses.writes):
             raise PlanError(
                 f"{access.handler} ({file}:{access.line}): it {'reads' if reads else 'writes'} "
-                f"the state `{access.state}` in a way that the order of handlers does not count "
-                "with",
-                hint="call it by its name there, or hand it to the function that uses it",
+                f"the state `{access.state}` in a way that the order of handlers does not take "
+                "into account",
+                hint="use it by its name there, or pass it to the function that uses it",
             )
 
 

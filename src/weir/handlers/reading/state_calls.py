@@ -131,7 +131,7 @@ def call_app(run: Execution, frame: Frame, method: str, node: ast.Call) -> Symbo
     """Run `app.emit(name, field=value, …)`."""
     if method != "emit":
         close = difflib.get_close_matches(method, ["emit"], n=1)
-        hint = f"did you mean `{close[0]}`?" if close else "app.emit(…) gives rows out"
+        hint = f"did you mean `{close[0]}`?" if close else "app.emit(…) emits rows"
         raise frame.file.error(f"app.{method}() inside of a handler", node, hint)
     if run.merging is not None:
         message = f"app.emit() inside of a merge function of `{run.merging.name}`"

@@ -367,13 +367,13 @@ class _Runner:
     def unplanned(self, what: str) -> CellFailure:
         place = self.here.place
         hint = (
-            "its text does not name that: call the state by its name, or hand it over"
+            "the text of the handler does not show it: use the state by its name, or pass it on"
             if place.is_serial
             else f"app.serial({place.handler}) runs it with all its states at hand"
         )
         return self.failed(
             f"{what} in a way that was not found when the app was planned",
-            f"{hint}; if the handler does not do the same each time it runs, make it so",
+            f"{hint}; if the handler does not do the same each time, make it deterministic",
         )
 
     def failed(self, what: str, hint: str) -> CellFailure:

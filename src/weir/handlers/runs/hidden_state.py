@@ -70,8 +70,8 @@ class KeptObjects:
             if self._before.setdefault((name, holder), fingerprint) != fingerprint:
                 error = RunError(
                     f"a handler has changed {name}, which lives outside of it"
-                    f"{self._where(holder)}: what comes after would depend on partitions and "
-                    "restarts. What a handler remembers lies in states: app.state(…)"
+                    f"{self._where(holder)}: later results would depend on partitions and "
+                    "restarts. Keep what a handler remembers in a state: app.state(…)"
                 )
                 error.is_guard = True
                 raise error
