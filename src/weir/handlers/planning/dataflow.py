@@ -12,9 +12,10 @@ Rules
    scan runs their reads and merges together, row by row. For this all accesses need the same key;
    in each event type it must be the same tree. If all accesses are in one loop, the scan's rows are
    the rows of that loop. Otherwise they are the event's rows, and the scan runs the loops. Other
-   accesses to the ring's states with that key run with them, unless a. rule 4 forbids it, b. they
-   wait for something that waits for the ring, or c. they are in a loop that the scan runs, and wait
-   for a read in it that is not the ring's.
+   accesses to the ring's states with that key run with them, unless
+   a. rule 4 forbids it,
+   b. they wait for something that waits for the ring, or
+   c. they are in a loop that the scan runs, and wait for a read in it that is not the ring's.
 4. Within an event a ring has one place, from its first access to its last, including loops that it
    runs. No other merge into its states may come between them.
 5. A unit (a handler that runs unchanged) waits for the merges of others into the states that it

@@ -1,8 +1,9 @@
 """Runs a handler symbolically: an `Execution`, with its parts in separate modules.
 
-    statements.py statements → paths expressions.py expressions → symbols calls.py calls: states,
-    emits, helpers (read in their place), listed functions opaque_code.py what is not on the list:
-    visited for accesses, and left to CPython
+    statements.py    statements → paths
+    expressions.py   expressions → symbols
+    calls.py         calls: states, emits, helpers (read in their place), listed functions
+    opaque_code.py   what is not on the list: visited for accesses, and left to CPython
 
 Contract
 1. Constructs on the list (`column_constructs.py`, and the forms that these modules know) become
