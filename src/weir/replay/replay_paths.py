@@ -1,4 +1,4 @@
-"""Checks the paths of a replay before it runs, so that it does not overwrite or delete its inputs.
+"""Checks the paths of a replay before it runs, so that no needed file is overwritten or deleted.
 
 Rules
 1. No output has the path of a log or a stream that is read, in any batch.

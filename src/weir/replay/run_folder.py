@@ -45,11 +45,11 @@ STATE, EMITTED = "state", "emitted"
 _RUN, _CUTS, _BATCH, _REPORT = "run.json", "cuts.json", "batch.json", "report.json"
 _LOCK = "lock"
 COMPILED = "what the handlers compile to (code, and values that it reads)"
-"""The part that shows changes in no other part, for example of a constant from the environment."""
+"""The part with changes that no other part shows, as of a constant from the environment."""
 
 
 class MadeFile(msgspec.Struct, frozen=True):
-    """The path, in its batch, of a file of a finished batch, with its rows and digest."""
+    """A file of a finished batch: its path in the batch, its rows and its digest."""
 
     path: str
     rows: int

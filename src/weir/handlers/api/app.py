@@ -118,7 +118,7 @@ class App(EmittingApp):
     ) -> EventType:
         """Declare an event type: a log with these columns, or the rows of any stream.
 
-        A log is declared as by STREAM in a script. Times in BIGINT are ticks (microseconds), unless
+        A log corresponds to STREAM in a script. Times in BIGINT are ticks (microseconds), unless
         `unit` names another unit.
 
         >>> app = App("a")
@@ -234,7 +234,7 @@ class App(EmittingApp):
         return self.params[name]
 
     def param_values(self, given: Mapping[str, object] | None = None) -> dict[str, ParamValue]:
-        """Return the values of all parameters; `given` has new values, or their texts, by name."""
+        """Return the values of all parameters; `given` has values, or their texts, by name."""
         for name in given or {}:
             if name not in self.params:
                 raise unknown("parameter", name, self.params)

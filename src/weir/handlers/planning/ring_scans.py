@@ -159,7 +159,7 @@ def _key(
 ) -> tuple[str, ...]:
     """Make the key columns; a key that can fail is computed only where a step may need it.
 
-    A step's condition may use reads of the ring itself. Then only its parts before those decide.
+    A step's condition may use reads of the ring itself; then only its parts before those count.
     """
     first = place.steps[0]
     answered = outside_reads(place)

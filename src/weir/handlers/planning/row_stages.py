@@ -158,7 +158,7 @@ class UnitPlan:
 
 
 class NotInRows(Exception):
-    """Says why a unit cannot run in rows, and because of which line."""
+    """Says why a unit cannot run in rows, and at which line."""
 
     def __init__(self, unit: Unit, why: str, line: int) -> None:
         super().__init__(why)

@@ -85,7 +85,7 @@ class PlanInputs:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A read that a chain's rows still need the answer of."""
+    """A read whose answer a chain's rows still need."""
 
     chains: EventChains
     chain: RowChain

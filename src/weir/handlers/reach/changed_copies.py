@@ -54,7 +54,7 @@ def _changed(statement: ast.AST) -> Iterator[ast.expr]:
 
 
 def _read_state(value: ast.expr, resolve: Callable[[str], object]) -> State | None:
-    """Return the state that a value is read from by a direct `get`, or None."""
+    """Return the state if a value is (a part of) the direct answer of its `get`, or None."""
     while isinstance(value, ast.Attribute | ast.Subscript):
         value = value.value
     match value:

@@ -150,7 +150,7 @@ def property_of(thing: object, name: str) -> FunctionType | None:
 
 
 def is_foreign(function: FunctionType) -> bool:
-    """Tell whether a function belongs to a library, which knows no states."""
+    """Tell whether a function belongs to a library that knows no states."""
     return not is_users(function) and function.__module__ != State.__module__
 
 

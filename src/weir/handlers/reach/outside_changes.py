@@ -70,7 +70,7 @@ _BY_ORDER = frozenset(
         "pprint",
     )
 )
-"""Modules whose functions iterate over their arguments, and the exceptions."""
+"""Modules whose functions iterate over their arguments, except the functions below."""
 _WITHOUT_ORDER: tuple[object, ...] = (
     len,
     any,
@@ -389,7 +389,7 @@ def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 def _assignments(node: ast.AST) -> dict[str, _Assigned]:
-    """Return the values that are assigned to each name; None for other than an expression."""
+    """Return the values that are assigned to each name; None where that is not an expression."""
     assigned: dict[str, _Assigned] = {}
 
     def note(name: str, value: ast.expr | None) -> None:

@@ -83,7 +83,7 @@ class _UseWalk:
         self._places: dict[object, NamePlace] = {}
         self._walked: set[NamePlace] = set()
         self._handed: set[Holdable] = set()
-        """What libraries got that they are calling now."""
+        """Functions that were passed to libraries, and whose calls are being walked."""
         self._active: dict[Scoped, NamePlace] = {}
 
     def new_round(self) -> None:

@@ -101,7 +101,7 @@ class EventLoop:
 
 @dataclass(frozen=True, slots=True)
 class FailingCheck:
-    """A value that must be evaluated only because it may fail.
+    """A value that is evaluated only because it may fail.
 
     The handler raises it, or computes it and does not use it, or uses it only under a stronger
     condition.

@@ -26,7 +26,10 @@ from weir.handlers.trees.values import Op, Opaque
 
 
 def held(run: Execution, frame: Frame, node: ast.expr) -> Symbol | None:
-    """Return what a variable stands for, if the expression is one and no other variable has it."""
+    """Return what a variable stands for, if no other variable stands for the same.
+
+    Return None if the expression is not a variable.
+    """
     home = frame.binds(node.id) if isinstance(node, ast.Name) else None
     if home is None or not isinstance(node, ast.Name) or node.id not in home.variables:
         return None
@@ -93,7 +96,7 @@ def _fill(
 
 
 def _inside(run: Execution, symbol: Symbol, *, keyed: bool) -> tuple[pa.DataType | None, bool]:
-    """Return the type of a list's elements or a dict's keys, and whether all were put in singly.
+    """Return a list's element type or a dict's key type, and whether it was filled one by one.
 
     The type is NULL if there are none yet, and None if it may be something else.
     """

@@ -584,7 +584,7 @@ def _called(run: Execution, node: ast.expr) -> tuple[object, list[ast.expr]]:
 
 
 _USES_UP = (any, all, sum, min, max, sorted, list, tuple, set, frozenset, dict, next)
-"""Functions that use up an iterator at once; after `next`, too, no more of it is used."""
+"""Functions that consume an iterator at once; `next` consumes as much as it ever will."""
 
 
 def _uses_up(callee: Symbol, node: ast.Call) -> bool:

@@ -163,7 +163,7 @@ class KeyEffect:
 
 @dataclass(frozen=True, slots=True)
 class QuietEffect:
-    """True if a handler ended without asking for a key, an emit or a merge.
+    """True if a handler ended without asking for a key, and without an emit or a merge.
 
     Then its other runs do nothing either.
     """

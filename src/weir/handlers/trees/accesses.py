@@ -103,8 +103,8 @@ def handler_place(handler: str, file: str, line: int) -> HandlerPlace:
 class Analysed:
     """The result of analysing one handler for one of its event types.
 
-    `refused` says why it cannot be compiled to scans, with the line. It then runs only as a whole,
-    row by row, with `app.serial()`.
+    `refused` says why it cannot be compiled to scans, with the line. The handler then
+    runs whole, row by row, with `app.serial()`.
     """
 
     handler: str

@@ -21,7 +21,7 @@ class Operation:
     sign: str
     binding: int
     function: Callable[..., Any] | None = None
-    """Computes it when the app is analysed, if all operands are constants."""
+    """The function that computes it during analysis, if all operands are constants."""
 
     @property
     def is_unary(self) -> bool:

@@ -211,7 +211,7 @@ def _constant(value: object) -> str:
 
 
 def function_name(function: object) -> str:
-    """Write the name of a function as its source calls it, for a library's with the module."""
+    """Write the name of a function as its source calls it; a library's comes with its module."""
     named = getattr(function, "name", None)  # such as a `@weir.udf`
     name = str(named or getattr(function, "__name__", type(function).__name__))
     module = getattr(function, "__module__", None)
