@@ -16,7 +16,7 @@ MOST_OPERATORS = 500
 MOST_BRANCHES = 10_000
 """Of all unions that one reader reads: each of them becomes a part of the plan of its own."""
 MOST_VERTICES = 1000
-"""Of one stage: between two stages there are as many streams as the product of their vertices."""
+"""Of one stage: each that is split by keys needs buckets of its own (`events/hashing.py`)."""
 MOST_ROWS = 2**62
 """Of a chunk that a runner is asked to cut."""
 MOST_PARTS = 200
