@@ -1,4 +1,4 @@
-"""Finds the logs of an app: which path each event type has, and the partitions that it names."""
+"""Finds the logs of an app: the path of each event type, and the partitions of that path."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ _EDGE = 1 << 16
 
 
 def log_paths(app: App, overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return the path of each log, overridden or declared; PlanError for an unknown name, or a log
-    without a path."""
+    """Return the path of each log, overridden or declared.
+
+    PlanError for an unknown name, or for a log without a path.
+    """
     logs = [name for name, event in app.event_types.items() if event.is_log]
     for name in overrides:
         if name in app.event_types and name not in logs:
@@ -57,8 +59,9 @@ def parse_log(text: str) -> tuple[str, str]:
 
 
 def parse_time(text: str | int, option: str) -> int:
-    """Return the ticks of a time: a number, or ISO 8601 (UTC unless it has an offset). PlanError
-    for any other text, and for a time beyond that of any event.
+    """Return the ticks of a time: a number, or ISO 8601 (UTC unless it has an offset).
+
+    PlanError for any other text, and for a time outside of the range of events.
 
     >>> parse_time("1970-01-01T00:00:01", "--from"), parse_time("-5", "--to"), parse_time(7, "end")
     (1000000, -5, 7)
@@ -67,7 +70,7 @@ def parse_time(text: str | int, option: str) -> int:
         ticks = int(text)
     except ValueError:
         ticks = _iso_ticks(str(text), option)
-    if not -LATEST <= ticks <= LATEST + 1:  # which is after all events
+    if not -LATEST <= ticks <= LATEST + 1:  # one tick after the last possible event
         raise PlanError(f"invalid {option} {text}", hint="expected a time from -2^62 to 2^62 ticks")
     return ticks
 
@@ -83,8 +86,11 @@ def _iso_ticks(text: str, option: str) -> int:
 def open_logs(
     program: Program, paths: Mapping[str, str], *, only_times: bool = False
 ) -> list[RankedLog]:
-    """Open the partitions of all logs that a program reads, by rank, with the columns that it
-    needs, or `only_times`; they can be read from other folders too."""
+    """Open the partitions of all logs that a program reads, by rank.
+
+    They have the columns that the program needs, or `only_times`. Their paths are valid in any
+    working directory.
+    """
     columns = columns_read(program, program.sources)
     logs = []
     for source in program.sources:
@@ -97,7 +103,7 @@ def open_logs(
 
 
 def warn_of_logs(logs: Sequence[RankedLog]) -> None:
-    """Warn of what the first rows of each log show."""
+    """Warn of problems that the first rows of each log show."""
     opened: dict[Source, list[SourcePartition]] = {}
     for log in logs:
         opened.setdefault(log.source, []).append(log.partition)
@@ -120,13 +126,15 @@ def _times(source: Source) -> frozenset[str]:
 
 
 def logs_size(logs: Sequence[RankedLog]) -> int:
-    """Return how large all logs are together; rows in place of bytes where they are in no file."""
+    """Return the size of all logs together in bytes; in rows for those that are not in files."""
     return sum(log.partition.size for log in logs)
 
 
 def log_marks(logs: Sequence[RankedLog]) -> dict[str, str]:
-    """Return by log what tells whether its files are still the same: names, sizes, when they were
-    changed, and both ends of each."""
+    """Return a mark of each log's files, by log, to find out later whether they have changed.
+
+    The mark covers names, sizes, modification times, and both ends of each file.
+    """
     marks: dict[str, list[str]] = {}
     for log in logs:
         marks.setdefault(log.source.name, [log.source.path, str(log.source.options)])

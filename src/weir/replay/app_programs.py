@@ -1,4 +1,4 @@
-"""Makes a plain program of an app, for any runner: `weir run app.py`."""
+"""Turns an app into a plain program for any runner, for `weir run app.py`."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def app_program(
     params: Mapping[str, object] | None = None,
     vectorise: bool = True,
 ) -> Program:
-    """Return the program whose outputs are what an app emits, each a file in the folder `out`;
-    without a folder, a program to inspect, whose logs need no paths."""
+    """Return the program that writes an app's emitted streams to files in the folder `out`.
+
+    Without `out`, the program can only be inspected, and its logs need no paths.
+    """
     paths = log_paths(app, logs or {} if out is not None else _shown_paths(app))
     compiled = compile_app(app, paths=paths, params=params or {}, vectorise=vectorise)
     if not compiled.emitted:
@@ -45,8 +47,11 @@ def app_program(
 
 
 def programs_of_runs(app: App, params: Mapping[str, object]) -> list[Program]:
-    """Return what runs of an app need: the program of `weir run`, and those of the first and of
-    later batches of a replay, which begin and end with states."""
+    """Return the programs that runs of an app need.
+
+    They are the program of `weir run`, and those of the first and of later batches of a replay,
+    which start and end with states.
+    """
     task = ReplayTask(app, _shown_paths(app), variants_of(app, params))
     first = first_program(task, saved=False)
     programs = [app_program(app, params=params), first.program]
@@ -58,7 +63,7 @@ def programs_of_runs(app: App, params: Mapping[str, object]) -> list[Program]:
 
 
 def how_it_runs(app: App, params: Mapping[str, object] | None = None) -> str:
-    """Say in words what an app's handlers do with its states, and how that is run."""
+    """Describe what an app's handlers do with its states, and how they run."""
     compiled = compile_app(app, paths=_shown_paths(app), params=params or {})
     slow: dict[str, str] = {}
     for scan in ordered_nodes(stream.node for stream in compiled.emitted.values()):
@@ -68,6 +73,6 @@ def how_it_runs(app: App, params: Mapping[str, object] | None = None) -> str:
 
 
 def _shown_paths(app: App) -> dict[str, str]:
-    """Return the paths of logs, with placeholders for those that a run would set."""
+    """Return the paths of logs, with placeholders for those that a run sets."""
     logs = {name: event for name, event in app.event_types.items() if event.is_log}
     return {name: event.path or f"{name}.jsonl" for name, event in logs.items()}

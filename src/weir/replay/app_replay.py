@@ -1,12 +1,12 @@
 """Runs an app over its logs, batch by batch, and resumes where an earlier attempt stopped.
 
 Rules
-1. Small logs are one batch, which is written straight to the outputs. Larger ones are cut
-   (`batch_cuts.py`); a finished batch leaves its emitted rows and its final states in
-   `DIR/.replay` (`run_folder.py`), and the next batch begins with those states.
-2. At the end the emitted rows of all batches are put together. Outputs are renamed to their paths
-   when all of them are complete.
-3. Batches, the runner and its settings do not change what is written. So a replay may resume with
+1. Small logs are one batch, which writes directly to the outputs. Larger ones are cut
+   (`batch_cuts.py`): a finished batch leaves its emitted rows and its final states in `DIR/.replay`
+   (`run_folder.py`), and the next batch starts with those states.
+2. At the end the emitted rows of all batches are joined. Outputs are renamed to their paths when
+   all of them are complete.
+3. Batches, the runner and its settings do not change the outputs. So a replay may resume with
    another runner, but not with other logs, code, parameters or times.
 """
 
@@ -99,12 +99,12 @@ def replay_app(
     """Run an app over its logs, and write what it emits to `out`; see the module's rules.
 
     `logs` has paths by event type. Only events with start ≤ vs < end count (ticks, or ISO 8601).
-    `batch` is how many events of all logs together are a batch. `state_in` begins with a saved
-    state, `state_out` saves that in the end. A parameter with a list of values makes variants, each
-    in a folder of its own. `shadow` is how many first events are compared with the serial loop (0:
-    none). `fresh` discards what an earlier try has done (`anew` is its deprecated name). The runner
-    `offline` is a job of Spark, in the session `spark`, or in one that is made with `master` and
-    `settings`.
+    `batch` is the number of events in a batch, counted over all logs. `state_in` is a saved state
+    to start from, `state_out` the folder where the final state is saved. A parameter with a list of
+    values makes variants, each in a folder of its own. `shadow` is the number of first events that
+    are compared with the serial loop (0: none). `fresh` discards the work of an earlier attempt
+    (`anew` is its deprecated name). The runner `offline` is a Spark job, in the session `spark`, or
+    in a new one with `master` and `settings`.
     """
     if anew:
         warnings.warn("`anew` is deprecated; use `fresh`", FutureWarning, stacklevel=4)
@@ -136,7 +136,7 @@ def replay_app(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of a replay: where it reads and writes, and how large batches are."""
+    """The options of a replay: where it reads and writes, and the size of batches."""
 
     out: Path
     format: str
@@ -156,14 +156,14 @@ class _Replay:
     fresh: bool
     shadow: int | None
     first: BatchProgram = field(init=False)
-    """The program of the first batch, with the states after it."""
+    """The program of the first batch, including the states after it."""
     begun: dict[str, str] = field(default_factory=dict)
-    """The tables that the first batch begins with, by the keys of states."""
+    """The tables that the first batch starts with, by the keys of states."""
     manifest: StateManifest | None = None
     compared: ComparedEvents = field(default_factory=ComparedEvents)
-    """What of the first batch that was run agrees with the serial loop."""
+    """How many events of the first batch that was run agree with the serial loop."""
     loops: LoopCheck | None = None
-    """The serial loop over all events, if what is written is compared with it."""
+    """The serial loop over all events, if the outputs are compared with it."""
 
     def run(self) -> ReplayReport:
         folder_options = (self.options.batch, self.options.state_in, self.options.state_out)
@@ -183,7 +183,7 @@ class _Replay:
         warn_of_logs(times)
         own_sources = {*task.paths, *self.first.restored}
         others = [s for s in self.first.program.sources if s.name not in own_sources]
-        # Nobody can tell whether a DataFrame is what it was.
+        # There is no way to know whether a DataFrame has changed.
         fresh = self.fresh or not all(source.has_origins for source in others)
         logs = [*times, *open_sources(others)]
         paths = {key: self._output_path(key) for key in self.first.emitted}
@@ -203,17 +203,17 @@ class _Replay:
 
     @property
     def _saved(self) -> dict[Variant, Path]:
-        """Where the states of variants are saved, if they are."""
+        """The folder of each variant's saved state, if states are saved."""
         saved = self.options.state_out
         return {} if saved is None else {v: saved / v.folder for v in self.task.variants}
 
     @property
     def _streams(self) -> list[str]:
-        """The event types that are streams, not logs."""
+        """The event types whose events come from streams, not from logs."""
         return [e.name for e in self.task.app.event_types.values() if not e.is_log]
 
     def _check_streams(self) -> None:
-        """Raise PlanError for options that need logs, if events come from a stream."""
+        """Raise PlanError for options that need logs if events come from a stream."""
         for name in self._streams:
             if self.options.batch is not None:
                 raise PlanError(
@@ -225,15 +225,15 @@ class _Replay:
                 raise PlanError(f"--state-out needs --to: `{name}` is a stream, not a log")
 
     def _begin_with(self, saved: Path) -> None:
-        """Begin with a saved state: with its tables, at its time."""
+        """Start with a saved state: with its tables, at its time."""
         states = map(self._states_of, self.task.variants)
         self.manifest, tables = load_state(saved, self.task.app, states)
         upto, start = self.manifest.upto, self.task.start
         if upto is not None and start is not None and start < upto:
             raise PlanError(
                 f"the saved state in '{saved}' has all events before {upto} already: "
-                f"--from {start} would take some of them twice",
-                hint=f"leave out --from, or say {upto} or later",
+                f"--from {start} would process some of them twice",
+                hint=f"leave out --from, or pass {upto} or later",
             )
         self.task = replace(self.task, start=upto if start is None else start)
         self.begun = {key_of(v, n): path for v in self.task.variants for n, path in tables.items()}
@@ -299,8 +299,10 @@ class _Replay:
         return cuts
 
     def _at_once(self, folder: RunFolder, run: RunBatch, cuts: LogCuts | None) -> ReplayReport:
-        """Run everything as one batch, straight to the outputs; or first to a folder, if they are
-        compared with the serial loop."""
+        """Run everything as one batch that writes directly to the outputs.
+
+        If the outputs are compared with the serial loop, write them to a folder first.
+        """
         paths = {key: self._output_path(key) for key in self.first.emitted}
         is_compared = self.loops is not None
         planned = batch_program(
@@ -411,22 +413,27 @@ class _Replay:
             save_state(folder, own, self.task.app, states, upto)
 
     def _states_of(self, variant: Variant) -> dict[str, FinalState]:
-        """Return the states that a variant merges into, by name: what a parameter turns off has no
-        state, as in a run of this variant alone."""
+        """Return the states that a variant merges into, by name.
+
+        A state whose merges are all turned off by a parameter is missing, as in a run of this
+        variant alone.
+        """
         keys = {name: key_of(variant, name) for name in self.task.app.states}
         return {n: self.first.saved[key] for n, key in keys.items() if key in self.first.saved}
 
     def _upto(self, cuts: LogCuts | None) -> int | None:
-        """Return the time before which all events are in the last state; None if there are none, or
-        the time is unknown."""
+        """Return the time before which the last state has all events.
+
+        None if there are no events, or if the time is not known.
+        """
         if self.task.end is not None:
             return self.task.end
         if cuts is not None and cuts.first is not None:
             return max(batch.reached for batch in cuts.batches) + 1
-        return None if self.manifest is None else self.manifest.upto  # nothing came since
+        return None if self.manifest is None else self.manifest.upto  # no events since then
 
     def _as_of(self, cuts: LogCuts | None) -> int | None:
-        """Return the time that the last state is as of, if that is known."""
+        """Return the time of the last state, if it is known."""
         upto = self._upto(cuts)
         return upto if upto is None or self.task.end is not None else upto - 1
 

@@ -37,8 +37,10 @@ def assemble(
     batches: Sequence[tuple[Path, FinishedBatch]],
     path_of: Callable[[str], str],
 ) -> dict[str, MadeFile]:
-    """Write the emitted rows of all batches to the outputs, by their keys. The outputs are renamed
-    to their paths when all of them are complete."""
+    """Write the emitted rows of all batches to the outputs, by their keys.
+
+    The outputs are renamed to their paths when all of them are complete.
+    """
     assembled: dict[str, MadeFile] = {}
     staged: list[OutputStaging] = []
     with ExitStack() as undo:

@@ -1,16 +1,15 @@
-"""Cuts logs into batches: one pass over their times finds where each batch begins in each file.
+"""Cuts logs into batches: one pass over the times finds where each batch begins in each file.
 
 Rules
 1. The order of all logs together is (vs, rank, offset); the *rank* numbers the partitions of all
    logs, by event type and then by partition. A cut may lie anywhere in it, between equal times too.
-2. A row that is late by its log's options is not an event: no batch counts it. A row that is
-   adjusted stands where its new start puts it. Rows are judged by the ingress itself, as in any
-   run.
-3. Where a log is not in order (`delay` allows it), a batch's rows do not stand together. A batch
-   reads from the first to the last of them, and leaves out those of other batches.
-4. Reading begins at a *mark*: between two chunks of this pass, where the byte and the time that the
-   partition had reached are known. So nothing before it is read again.
-5. Memory is bounded by some chunks of each partition, and by how far `delay` lets logs lag.
+2. A row that is dropped as late by its log's options is not an event: no batch counts it. A row
+   that is adjusted has the place of its new start. The ingress itself decides, as in any run.
+3. In a log that is not in order (`delay` allows it), a batch's rows are not next to each other. A
+   batch reads from its first row to its last, and leaves out the rows of other batches.
+4. A batch begins to read at a *mark*: a place between two chunks of this pass, where the byte and
+   the time that the partition has reached are known. So it reads nothing before the mark.
+5. Memory is limited to a few chunks of each partition, and the rows that `delay` holds back.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ BATCH_BYTES = 1 << 30
 
 
 class LogPosition(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """Names an event by where it stands in the order of all logs; see rule 1."""
+    """The place of an event in the order of all logs; see rule 1."""
 
     vs: int
     rank: int
@@ -45,7 +44,7 @@ class LogPosition(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class LogMark(msgspec.Struct, frozen=True, array_like=True):
-    """Says where reading can begin: a row, its byte in a text, and the time reached before it."""
+    """A place where reading can begin: a row, its byte in a text, and the time reached before."""
 
     offset: int = 0
     position: int = 0
@@ -57,15 +56,17 @@ class LogMark(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BatchPart(msgspec.Struct, frozen=True, array_like=True):
-    """Says which rows of one partition a batch may have: from a mark on, up to an offset."""
+    """The rows of one partition that a batch may have: from a mark up to an offset."""
 
     begin: LogMark
     stop: int
 
 
 class LogBatch(msgspec.Struct, frozen=True):
-    """Names a batch: the events after `after`, up to `upto` (None: from the first, to the last).
-    It has a part for each rank."""
+    """A batch: the events after `after`, up to and including `upto`.
+
+    None means from the first event, or to the last one. `parts` has a part for each rank.
+    """
 
     after: LogPosition | None
     upto: LogPosition | None
@@ -76,7 +77,7 @@ class LogBatch(msgspec.Struct, frozen=True):
 
 
 class LogTotal(msgspec.Struct, frozen=True):
-    """Counts what the pass saw of one partition."""
+    """The counts of one partition's events, late rows and bad rows."""
 
     name: str
     events: int
@@ -85,7 +86,7 @@ class LogTotal(msgspec.Struct, frozen=True):
 
 
 class LogCuts(msgspec.Struct, frozen=True):
-    """Holds the batches of a replay, in order, and what there is of each partition, by rank."""
+    """The batches of a replay in order, and the counts of each partition by rank."""
 
     batches: tuple[LogBatch, ...]
     totals: tuple[LogTotal, ...]
@@ -95,7 +96,7 @@ class LogCuts(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RankedLog:
-    """One partition of the logs; `number` is that of the partition within its source."""
+    """One partition of the logs; `number` is its number within its source."""
 
     source: Source
     number: int
@@ -111,13 +112,15 @@ def cut_logs(
     end: int = OPEN,
     progress: OnProgress | None = None,
 ) -> LogCuts:
-    """Cut logs, by rank, into batches of so many events; or, without a number, of about so many
-    bytes. Events outside of [start, end) are in none. There is always one batch."""
+    """Cut logs, by rank, into batches of `events` events, or of about `size` bytes.
+
+    Events outside of [start, end) are in no batch. There is always at least one batch.
+    """
     rows = CHUNK_ROWS if events is None else min(CHUNK_ROWS, max(1024, events))
     cursors = [_Cursor(rank, log, rows, (start, end)) for rank, log in enumerate(logs)]
     cutter = _LogCutter(cursors, events, size, (start, end))
     while waiting := [c for c in cursors if c.now < OPEN]:
-        # The partition that is furthest behind holds the others back: it goes first.
+        # The partition that is furthest behind holds back the others, so it is read first.
         min(waiting, key=lambda c: c.now).step()
         cutter.release(min(c.now for c in cursors))
         if progress is not None:
@@ -138,9 +141,9 @@ class _Cursor:
     log: RankedLog
     rows: int
     span: tuple[int, int]
-    """The first time whose events count, and the first after them."""
+    """The first time whose events count, and the first time after them."""
     now: int = START
-    """What the partition has reached; OPEN at its end."""
+    """The time that the partition has reached; OPEN at its end."""
     read: int = 0
     events: int = 0
     vs: Int64s = field(default_factory=lambda: NO_TIMES)
@@ -198,7 +201,7 @@ class _DraftBatch:
 
 
 class _LogCutter:
-    """Takes events in the order of all logs, and cuts."""
+    """Takes events in the order of all logs, and cuts them into batches."""
 
     def __init__(
         self, cursors: Sequence[_Cursor], events: int | None, size: int, span: tuple[int, int]
@@ -213,7 +216,7 @@ class _LogCutter:
         self.first: int | None = None
 
     def release(self, bound: int) -> None:
-        """Take all events that start before a time, of which no more can come."""
+        """Take all events that start before a time; no more of them can come."""
         parts: list[EventPart] = []
         for cursor in self._cursors:
             mask = cursor.vs < bound
@@ -234,7 +237,7 @@ class _LogCutter:
             self._cut(_last_of(parts), [NO_TIMES for _ in parts])
 
     def batches(self) -> list[LogBatch]:
-        """Return all batches, after the last release."""
+        """Return all batches; call it after the last release."""
         if self._draft.events or not self._done:
             self._done.append(self._finished(self._last))
         else:
@@ -245,7 +248,7 @@ class _LogCutter:
         return sum(cursor.read for cursor in self._cursors)
 
     def _take(self, parts: Sequence[EventPart]) -> None:
-        """Put all of these events into the batch."""
+        """Put all of these events into the current batch."""
         draft = self._draft
         for rank, (vs, offsets) in enumerate(parts):
             if len(vs):
@@ -272,15 +275,19 @@ class _LogCutter:
             begin = end
 
     def _cut(self, at: LogPosition, rest: Sequence[Int64s]) -> None:
-        """End the batch after an event; `rest` are the offsets of released events that come after
-        it, by rank."""
+        """End the batch after an event.
+
+        `rest` are the offsets of released events that come after it, by rank.
+        """
         self._done.append(self._finished(at))
         self._draft = _DraftBatch(at, self._begins(rest), [0] * len(rest))
         self._read_before = self._all_read()
 
     def _begins(self, rest: Sequence[Int64s]) -> list[LogMark]:
-        """Return where reading begins for what is in no batch yet: `rest`, what is not released,
-        and what was not read."""
+        """Return where reading begins for all events that are in no batch yet.
+
+        They are those in `rest`, those not released, and those not read.
+        """
         begins = []
         for cursor, released in zip(self._cursors, rest, strict=True):
             offsets = (cursor.next_offset, *_least(released), *_least(cursor.offsets))
@@ -298,7 +305,7 @@ def _least(offsets: Int64s) -> tuple[int, ...]:
 
 
 def _last_of(parts: Sequence[EventPart]) -> LogPosition:
-    """Find the last of some events in the order of all logs."""
+    """Return the place of the last of some events, in the order of all logs."""
     return max(
         LogPosition(int(vs.max()), rank, int(offsets[vs == vs.max()].max()))
         for rank, (vs, offsets) in enumerate(parts)

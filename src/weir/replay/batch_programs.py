@@ -1,10 +1,10 @@
-"""Makes the program of a batch: what all variants of an app emit, and the states after the batch.
+"""Makes the program of a batch: the emitted streams of all variants, and the states after it.
 
 Rules
-1. Variants are compiled one by one; equal parts of their plans are one. An output that several
+1. Variants are compiled one by one; equal parts of their plans are merged. An output that several
    variants share is written once.
-2. The states that a batch begins with are sources of their own, which read the tables of the batch
-   before. Variants that share a state's table share its source.
+2. The states that a batch starts with are sources that read the tables of the batch before.
+   Variants that share a state's table share its source.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from weir.replay.variants import Variant
 from weir.runtime.programs import program_of
 
 FIRST_INDEX = 1 << 20
-"""The sources of states are numbered from here, after any that a program has."""
+"""Sources of states are numbered from here, above all sources of a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayTask:
-    """Holds what is replayed: an app with its logs, its variants, and the time that counts."""
+    """What is replayed: an app with its logs, its variants, and the time span."""
 
     app: App
     paths: Mapping[str, str]
@@ -41,39 +41,47 @@ class ReplayTask:
 
 @dataclass(frozen=True, slots=True)
 class BatchProgram:
-    """The program of a batch. Its keys are `variant folder/name`, of emitted streams and of
-    states; several may have one output."""
+    """The program of a batch, with its outputs.
+
+    The keys of emitted streams and of states are `variant folder/name`; several keys may have one
+    output.
+    """
 
     program: Program
     emitted: Mapping[str, Output]
     states: Mapping[str, Output]
     saved: Mapping[str, FinalState]
-    """The states that the tables hold, by their keys."""
+    """The states whose cells the tables hold, by their keys."""
     restored: Mapping[str, tuple[Source, str]]
-    """The sources of the tables that the batch begins with, by their names, each with the key of a
-    state whose table it is."""
+    """The sources of the tables that the batch starts with, by name.
+
+    Each comes with the key of a state whose table it is.
+    """
     flows: Sequence[Flow]
     """The dataflow of each variant."""
     hands_on: bool
     """Whether the states after the batch are among its outputs."""
     in_rows: tuple[str, ...] = ()
-    """The handlers that CPython runs row by row, in some variant."""
+    """The handlers that CPython runs row by row, in any variant."""
 
 
 def key_of(variant: Variant, name: str) -> str:
-    """Name an emitted stream or a state of a variant."""
+    """Return the key of a variant's emitted stream or state."""
     return f"{variant.folder}/{name}" if variant.folder else name
 
 
 def first_program(task: ReplayTask, *, saved: bool) -> BatchProgram:
-    """Make the program of a first batch, with the states after it; where no table can hold these,
-    and no option needs them (`saved`), without: then there can be no second batch."""
+    """Make the program of a first batch, including the states after it.
+
+    If no table can hold these, they are left out unless an option needs them (`saved`); then there
+    can be no second batch.
+    """
     try:
         return batch_program(task, final=True)
     except PlanError:
         if saved:
             raise
-        return batch_program(task)  # raises what is wrong in any case
+        return batch_program(task)  # raises the error if it has another cause
 
 
 def batch_program(
@@ -85,11 +93,14 @@ def batch_program(
     restored: Mapping[str, str] | None = None,
     first: BatchProgram | None = None,
 ) -> BatchProgram:
-    """Make the program of a batch. `emitted` says where emitted streams go by their keys (None: to
-    the batch's folder). With `final`, the states after the batch go to its folder; where
-    `as_of` is set, no event is later, and what has ended by then is left out. `restored` are
-    the tables to begin with, by the keys of states. `first` is the program of the first batch: the
-    tables hold its states, and its dataflow is this one's."""
+    """Make the program of a batch.
+
+    `emitted` has the paths of emitted streams by key (None: in the batch's folder). With `final`,
+    the states after the batch go to its folder. If `as_of` is set, no event is later, and cells
+    that have ended by then are left out. `restored` has the tables to start with, by the keys of
+    states. `first` is the program of the first batch: the tables hold its states, and its dataflow
+    is reused.
+    """
     begun = _Restored({} if first is None else first.saved, restored or {})
     flows = [None] * len(task.variants) if first is None else first.flows
     compiled = [
@@ -141,7 +152,7 @@ def batch_program(
 
 
 class _BatchFiles:
-    """Gives the outputs of a batch their names and paths in its folder; equal nodes are one."""
+    """Names the outputs of a batch and their paths in its folder; equal nodes share one output."""
 
     def __init__(self) -> None:
         self._outputs: dict[tuple[str, Node], Output] = {}
@@ -154,7 +165,7 @@ class _BatchFiles:
 
 
 class _Restored:
-    """Makes the sources of the states that a batch begins with."""
+    """Makes the sources of the states that a batch starts with."""
 
     def __init__(self, saved: Mapping[str, FinalState], tables: Mapping[str, str]) -> None:
         self._saved, self._tables = saved, tables
@@ -171,7 +182,7 @@ class _Restored:
         if table not in self._streams:
             number = len(self._streams)
             shape, name = schema(self._saved[key]), f"state {state} {number}"
-            # Their ends are the next ticks, also after the latest time: they are not read.
+            # Their ends are the next ticks, even after the latest time, because ends are not read.
             columns = (("vs", shape.time), *shape.columns)
             # The run sets the path of its table: batches share the program.
             path = f"restored/{number}.parquet"

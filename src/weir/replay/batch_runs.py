@@ -24,7 +24,7 @@ RUNNERS = ("local", "offline")
 
 @dataclass(frozen=True, slots=True)
 class RunChoice:
-    """How batches are run; none of it changes a result."""
+    """How batches are run; it does not affect results."""
 
     runner: ReplayRunner = "local"
     parallelism: int | None = None
@@ -56,7 +56,7 @@ def batch_runner(choice: RunChoice) -> Iterator[RunBatch]:
     if choice.runner == "local":
         yield _local(choice)
         return
-    from weir.spark.session import session  # Spark is loaded when it is asked for
+    from weir.spark.session import session  # loads Spark only when it is used
 
     if choice.spark is not None:
         yield _offline(choice, choice.spark)
@@ -105,7 +105,10 @@ def _offline(choice: RunChoice, spark: RunningSession) -> RunBatch:
 def batch_progress(
     progress: OnProgress | None, cuts: LogCuts, number: int, *, before: int, size: int
 ) -> OnProgress | None:
-    """Return what reports a batch's progress; `before` of `size` events are done before it."""
+    """Return a function that reports a batch's progress.
+
+    `before` of the `size` events were processed in earlier batches.
+    """
     if progress is None:
         return None
     where = f"batch {number + 1} of {len(cuts.batches)}"

@@ -1,4 +1,4 @@
-"""Writes small files and folders atomically: after a crash they are complete, or not there.
+"""Writes small files and folders atomically: after a crash they are complete or missing.
 
 Before a file is used again, `rows_differ` checks that it still holds the rows written to it.
 """
@@ -15,7 +15,7 @@ from weir.files.saved_outputs import open_outputs
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Replace a file in one step."""
+    """Replace a file atomically."""
     part = path.with_name(f"{path.name}.part")
     with open(part, "wb") as file:
         file.write(data)
@@ -26,7 +26,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def rename_durably(source: Path, path: Path) -> None:
-    """Rename a complete folder, after everything in it has reached the disk."""
+    """Rename a complete folder after everything in it has been written to disk."""
     for folder, _, names in os.walk(source):
         for name in names:
             _sync(Path(folder, name), os.O_RDONLY)
@@ -36,12 +36,12 @@ def rename_durably(source: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Let the names in a folder reach the disk."""
+    """Flush the names in a folder to disk."""
     _sync(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, if it is there, with all that is in it; or the file or link in its place."""
+    """Remove a folder with its contents, or a file or link in its place, if it exists."""
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
     elif folder.exists():
@@ -57,7 +57,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def rows_differ(path: str, digest: str) -> str | None:
-    """Describe how the rows of a file differ from a digest; None: they do not."""
+    """Describe how the rows of a file differ from a digest; None if they do not."""
     try:
         (saved,) = open_outputs([path])
         actual = str(total_digest(saved, lambda rows: None))

@@ -1,4 +1,4 @@
-"""Checks that everything a finished replay wrote is still there, unchanged."""
+"""Checks that all outputs of a finished replay are still there and unchanged."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from weir.replay.saved_state import state_differs
 
 
 class FinishedReplay(msgspec.Struct, frozen=True):
-    """Says in `report.json` what a finished replay has done; `states` has the marks of the states
-    that it saved, by the folders of their variants."""
+    """The record in `report.json` of a finished replay.
+
+    `states` has the marks of the saved states, by the folders of their variants.
+    """
 
     report: ReplayReport
     states: dict[str, str]
 
 
 def what_differs(done: FinishedReplay, state_out: Path | None) -> str | None:
-    """Describe what is missing or changed; None: nothing is."""
+    """Describe what is missing or changed; None if nothing is."""
     for output in done.report.outputs:
         if problem := _output_differs(output):
             return problem

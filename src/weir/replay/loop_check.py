@@ -1,10 +1,11 @@
-"""Compares a whole replay with the serial loop, which runs over all its events: `--check`.
+"""Compares a whole replay with the serial loop over all its events, for `--check`.
 
 Rules
 1. The loop keeps its own cells from batch to batch. In a process that resumes after finished
-   batches, it begins with the states that these saved.
-2. A batch is compared when it is complete, before it counts as finished: all rows that it emitted,
-   whatever their order (a file is sorted), and the states after it, if they are saved.
+   batches, it starts with the states that those saved.
+2. A batch is compared when it is complete, but before it counts as finished. The comparison covers
+   all rows that it emitted, in any order (files are sorted), and the states after it, if they are
+   saved.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ TELL_EVERY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class WrittenBatch:
-    """What a batch wrote: its program, the tables that it began with, which part of the
-    logs it has (None: all), and the files of what it emitted and of its states, by their keys. The
-    states are as of a time, or else of the last event's."""
+    """The files of a batch's emitted rows and states, by key, and what the batch ran on.
+
+    These are its program, the tables that it started with, and its part of the logs (None: all).
+    The states are as of a time, by default that of the last event.
+    """
 
     compiled: BatchProgram
     tables: Mapping[str, str]
@@ -53,7 +56,7 @@ class WrittenBatch:
 
 @dataclass(slots=True)
 class LoopCheck:
-    """Holds the loops of all variants; see the module's rules."""
+    """Runs the loops of all variants; see the module's rules."""
 
     task: ReplayTask
     progress: OnProgress | None = None
@@ -61,10 +64,10 @@ class LoopCheck:
     """How many events the loops have processed."""
     _loops: dict[Variant, SerialLoop] = field(default_factory=dict)
     _before: int = 0
-    """How many events it had processed before the current batch."""
+    """How many events they had processed before the current batch."""
 
     def check(self, written: WrittenBatch) -> None:
-        """Run the loops over a batch; ReplayDiffers if it is not what they give."""
+        """Run the loops over a batch; ReplayDiffers if its results differ from theirs."""
         if not self._loops:
             self._begin(written)
         self._before, last = self.events, START
@@ -115,7 +118,7 @@ class LoopCheck:
     # --- what differs ------------------------------------------------------------------------
 
     def _compare_states(self, written: WrittenBatch, time: int) -> None:
-        """Compare the states that a batch has saved, as of a time."""
+        """Compare the states that a batch saved, as of a time."""
         if not written.states:
             return
         for variant, loop in self._loops.items():
@@ -149,7 +152,7 @@ class LoopCheck:
         )
 
     def _event_of(self, written: WrittenBatch, number: int) -> tuple[LogEvent, str]:
-        """Read an event again, and say where it stands."""
+        """Read an event again, and return it with its place."""
         at = number - self._before
         if self._has_streams:
             return next(islice(self._events(written), at, None)), ""

@@ -1,4 +1,4 @@
-"""Identifies what is replayed, part by part, so that a refusal can name the part that changed."""
+"""Identifies a replay part by part, so that a refusal can name the part that changed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ def replay_parts(
     options: Mapping[str, object],
     state_in: Path | None,
 ) -> dict[str, str]:
-    """Return a fingerprint for each part: the app's code and what it compiles to, its logs
-    (`log_marks`), the values of its parameters, and the other options."""
+    """Return a fingerprint of each part of a replay.
+
+    The parts are the app's code and its compiled form, its logs (`log_marks`), the values of its
+    parameters, and the other options.
+    """
     parts = {f"the app {task.app.name}": ""}
-    # The app does not depend on where files are.
+    # The app does not depend on the paths of files.
     program = replace(
         compiled.program,
         outputs=tuple(
@@ -47,8 +50,11 @@ def replay_parts(
 
 
 def _compiled(app: App, program: Program) -> str:
-    """Hash what an app is compiled to: its plan, and its handlers with the values that they read.
-    What it takes from outside of its text, as from the environment, is in these."""
+    """Hash an app's compiled form: its plan, and its handlers with the values that they read.
+
+    These also contain what the app takes from outside of its text, for example from the
+    environment.
+    """
     plan = plan_fingerprint(plan_program(program).stages)
     handlers = [value_text(h.function) for h in app.handlers.values()] if app.code else []
     return _hash(repr(([part.hash for part in plan.parts], handlers)).encode())

@@ -1,10 +1,11 @@
-"""Checks the paths of a replay before it runs, so that it overwrites and deletes nothing.
+"""Checks the paths of a replay before it runs, so that no needed file is overwritten or deleted.
 
 Rules
-1. No output has the path of a log or a stream that is read, whatever the batches are.
-2. `DIR/.replay` and the folders of saved states are removed as a whole. Nothing that the replay
-   reads or writes lies in one of them.
-3. The state that a replay begins with stays: a replay that was killed begins with it again.
+1. No output has the path of a log or a stream that is read, in any batch.
+2. `DIR/.replay` and the folders of saved states are removed as a whole. So no other file that the
+   replay reads or writes may be in one of them.
+3. The state that a replay starts from is kept, because a replay that was killed starts from it
+   again.
 """
 
 from __future__ import annotations
@@ -34,8 +35,11 @@ def check_places(
     state_in: Path | None,
     saved: Sequence[Path],
 ) -> None:
-    """Raise PlanError for places that break the module's rules: the `paths` of outputs by their
-    keys, the logs, the output folder, the state to begin with, and where states are saved."""
+    """Raise PlanError for paths that break the module's rules.
+
+    `paths` has the outputs by key, `out` is the output folder, `state_in` the state to start from,
+    `saved` the folders of saved states.
+    """
     for folder in saved:
         check_replaceable(folder)
     states = {_real(folder): f"--state-out '{folder}'" for folder in saved}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ReplayInput(msgspec.Struct, frozen=True):
-    """Says what was read of one log: its partitions, and how many rows were rejected."""
+    """What a replay read of one log: its partitions, and the number of rejected rows."""
 
     name: str
     partitions: int
@@ -25,8 +25,11 @@ class ReplayInput(msgspec.Struct, frozen=True):
 
 
 class EmittedOutput(msgspec.Struct, frozen=True):
-    """Says what was written of one emitted stream. Beside other variants, `only_here` counts the
-    rows that the first of them does not have, `only_first` those that it alone has."""
+    """What was written for one emitted stream.
+
+    In a comparison of variants, `only_here` counts the rows that the first variant does not have,
+    and `only_first` the rows that only the first variant has.
+    """
 
     name: str
     path: str
@@ -37,22 +40,25 @@ class EmittedOutput(msgspec.Struct, frozen=True):
 
 
 class VariantReport(msgspec.Struct, frozen=True):
-    """Says what one variant has emitted, with the values of all parameters."""
+    """What one variant emitted, with the values of all parameters."""
 
     label: str
     folder: str
-    """Where its outputs are, within those of all: no other variant has this one."""
+    """The folder of its outputs inside the output folder; each variant has its own."""
     params: dict[str, bool | int | float | str]
     outputs: tuple[EmittedOutput, ...]
 
     def output(self, name: str) -> EmittedOutput | None:
-        """Return what it emitted under a name; None: with its parameters, nothing is."""
+        """Return the output with this name; None if nothing is emitted with these parameters."""
         return next((output for output in self.outputs if output.name == name), None)
 
 
 class ReplayReport(msgspec.Struct, frozen=True):
-    """Says what a replay has done. `events` were taken, in `batches`, with starts from `first` to
-    `last` (None if there were none, or they were not needed)."""
+    """The results of a replay.
+
+    It processed `events` events in `batches` batches. Their starts are from `first` to `last`;
+    these are None if there were no events, or if they were not needed.
+    """
 
     app: str
     events: int
@@ -62,19 +68,22 @@ class ReplayReport(msgspec.Struct, frozen=True):
     inputs: tuple[ReplayInput, ...]
     variants: tuple[VariantReport, ...]
     page: str | None = None
-    """Where the variants are compared."""
+    """The path of the page that compares the variants."""
     again: bool = False
-    """Whether it had finished before, and nothing was run."""
+    """Whether the replay had finished before, so that nothing was run."""
     redone: str = ""
-    """What was not as an earlier run had left it, so that it was run again."""
+    """What had changed since an earlier run, so that the replay ran again."""
     shadow: int = 0
-    """How many of the first events agree with the serial loop; 0: they were not compared."""
+    """How many of the first events agree with the serial loop; 0 if they were not compared."""
     in_rows: tuple[str, ...] = ()
     """The handlers that ran row by row."""
 
     def beside_first(self, variant: VariantReport, name: str) -> EmittedOutput:
-        """Return what a variant emitted under a name. One whose parameters emit nothing there has
-        no rows and no digest, and lacks those of the first variant."""
+        """Return a variant's output with this name, for the comparison with the first variant.
+
+        If its parameters emit nothing there, the output has no rows and no digest, and lacks all
+        rows of the first variant.
+        """
         own, first = variant.output(name), self.variants[0].output(name)
         return own or EmittedOutput(name, "", 0, "", 0, first.rows if first else 0)
 
@@ -90,14 +99,14 @@ class ReplayReport(msgspec.Struct, frozen=True):
 
 
 def run_inputs(report: RunReport, paths: Mapping[str, str]) -> tuple[ReplayInput, ...]:
-    """Return what a run has read of the logs."""
+    """Return what a run read of the logs."""
     return tuple(
         ReplayInput(i.name, i.partitions, i.late, i.bad) for i in report.inputs if i.name in paths
     )
 
 
 def cut_inputs(logs: Sequence[RankedLog], cuts: LogCuts) -> tuple[ReplayInput, ...]:
-    """Return what there was of logs when they were cut."""
+    """Return what the pass that cut the logs saw of them."""
     by_source: dict[str, list[int]] = {}
     for log, total in zip(logs, cuts.totals, strict=True):
         counts = by_source.setdefault(log.source.name, [0, 0, 0])
@@ -109,7 +118,7 @@ def cut_inputs(logs: Sequence[RankedLog], cuts: LogCuts) -> tuple[ReplayInput, .
 def variant_reports(
     variants: Sequence[Variant], written: Mapping[str, MadeFile]
 ) -> tuple[VariantReport, ...]:
-    """Return what each variant has emitted; `written` has it by variant and name."""
+    """Return what each variant emitted; `written` has the files by variant and name."""
     reports = []
     for variant in variants:
         before = f"{variant.folder}/" if variant.folder else ""

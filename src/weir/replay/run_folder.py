@@ -1,4 +1,4 @@
-"""Records the progress of a replay in `DIR/.replay`, so that a finished batch never runs again.
+"""Records the progress of a replay in `DIR/.replay`, so that no finished batch runs again.
 
     lock           held (`flock`) by the process that replays
     run.json       what is replayed: the app's code, logs, parameters, options, each by its name
@@ -8,12 +8,12 @@
     report.json    the replay is finished, and the outputs are in place; the batches are deleted
 
 Rules
-1. `run.json` is the first thing that is written. A replay that finds another one's finished
-   batches is refused, with the names of what has changed: they would not fit the rest.
-2. Every file and folder gets its name when all of it has reached the disk (`durable_files.py`), so
-   finished batches are complete, whenever the process is killed.
-3. What an earlier process left is used if its rows have the recorded digests. Each JSON file has
-   the hash of its contents, so damage and edits are detected.
+1. `run.json` is written first. A replay that finds finished batches of a different replay is
+   refused, because these would not fit its own. The error names the parts that changed.
+2. Every file and folder gets its name after all of it has been written to disk
+   (`durable_files.py`). So finished batches are complete even if the process is killed.
+3. Files of an earlier process are used if their rows have the recorded digests. Each JSON file has
+   a hash of its contents, so damage and edits are detected.
 4. Only the states of the last finished batch are needed; older ones are removed.
 """
 
@@ -45,11 +45,11 @@ STATE, EMITTED = "state", "emitted"
 _RUN, _CUTS, _BATCH, _REPORT = "run.json", "cuts.json", "batch.json", "report.json"
 _LOCK = "lock"
 COMPILED = "what the handlers compile to (code, and values that it reads)"
-"""The part that tells what no other part does, as where a constant comes from the environment."""
+"""The part with changes that no other part shows, as of a constant from the environment."""
 
 
 class MadeFile(msgspec.Struct, frozen=True):
-    """Says of a file of a finished batch what it holds: its path in the batch, rows, digest."""
+    """A file of a finished batch: its path in the batch, its rows and its digest."""
 
     path: str
     rows: int
@@ -57,8 +57,11 @@ class MadeFile(msgspec.Struct, frozen=True):
 
 
 class FinishedBatch(msgspec.Struct, frozen=True):
-    """What a finished batch wrote: by variant and name what was emitted, by variant and
-    state the state after it (variants may share files), and how many events it took."""
+    """The files of a finished batch, and the number of its events.
+
+    `emitted` has the emitted rows by variant and name, `states` the states after the batch by
+    variant and state. Variants may share files.
+    """
 
     events: int
     emitted: dict[str, MadeFile]
@@ -66,14 +69,14 @@ class FinishedBatch(msgspec.Struct, frozen=True):
 
 
 class ReplayRecord(msgspec.Struct, frozen=True):
-    """Says in `run.json` what is replayed, part by part."""
+    """The contents of `run.json`: what is replayed, part by part."""
 
     parts: dict[str, str]
     format: int = 4
 
 
 class SealedRecord(msgspec.Struct, frozen=True):
-    """Is one of the JSON files: what it says, and the hash of that."""
+    """One of the JSON files: its contents, and their hash."""
 
     sha256: str
     says: msgspec.Raw
@@ -91,12 +94,12 @@ _report_decoder = msgspec.json.Decoder(FinishedReplay)
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Is the `.replay` folder of a replay; see the module's rules."""
+    """The `.replay` folder of a replay; see the module's rules."""
 
     path: Path
 
     def begin(self, parts: Mapping[str, str]) -> None:
-        """Note what is replayed; PlanError if something of another replay is finished here."""
+        """Record what is replayed; PlanError if the folder has finished work of another replay."""
         now = ReplayRecord(dict(parts))
         file = self.path / _RUN
         if not file.exists() and self._has_finished:
@@ -117,7 +120,7 @@ class RunFolder:
         before = self._read(self.path / _RUN, _run_decoder)
         differences = changes(before.parts, now.parts)
         compiled = f"{COMPILED} changed"
-        if len(differences) > 1 and compiled in differences:  # the others say why
+        if len(differences) > 1 and compiled in differences:  # the other differences say why
             differences.remove(compiled)
         if before.format != now.format:
             differences.append("it was begun by another version of Weir")
@@ -125,30 +128,30 @@ class RunFolder:
 
     @property
     def _has_finished(self) -> bool:
-        """Whether a batch is finished here, or all is."""
+        """Whether a batch or the whole replay is finished here."""
         return (self.path / _REPORT).exists() or self.finished(0) is not None
 
     def forget(self) -> None:
-        """Remove all that is here but the lock."""
+        """Remove everything in the folder except the lock."""
         self._remove_batches()
         for inside in self.path.iterdir():
             if inside.name != _LOCK:
                 remove_folder(inside)
 
     def forget_end(self) -> None:
-        """Remove what says that all is done, after whatever is left of the batches."""
+        """Remove the record of the finished replay, after any batches that are left."""
         self._remove_batches()
         (self.path / _REPORT).unlink()
 
     def _remove_batches(self) -> None:
-        """Remove the batches, the last one first: those before a kill's are whole."""
+        """Remove the batches, the last one first, so that those left by a kill are complete."""
         batches = [(m, p) for p in self.path.iterdir() if (m := _BATCH_NAME.fullmatch(p.name))]
         for _, folder in sorted(batches, key=lambda one: int(one[0][1]), reverse=True):
             remove_folder(folder)
 
     @property
     def cuts(self) -> LogCuts | None:
-        """Where the logs are cut, if an earlier process has cut them."""
+        """Where the logs are cut, if an earlier process cut them."""
         file = self.path / _CUTS
         return self._read(file, _cuts_decoder) if file.exists() else None
 
@@ -157,12 +160,12 @@ class RunFolder:
 
     @property
     def report(self) -> FinishedReplay | None:
-        """The report of a finished replay."""
+        """The record of the finished replay, if there is one."""
         file = self.path / _REPORT
         return self._read(file, _report_decoder) if file.exists() else None
 
     def finished(self, number: int) -> FinishedBatch | None:
-        """Return what a batch wrote, if it is finished."""
+        """Return the files of a batch, if it is finished."""
         file = self.batch(number) / _BATCH
         if file.exists():
             return self._read(file, _batch_decoder)
@@ -173,9 +176,9 @@ class RunFolder:
         return None
 
     def check(self, number: int, finished: FinishedBatch) -> None:
-        """Raise RunError if the files of a finished batch of an earlier process have changed."""
+        """Raise RunError if the files of a finished batch from an earlier process have changed."""
         files = [file for file in finished.emitted.values() if file.rows]
-        if self.finished(number + 1) is None:  # else nobody needs the states
+        if self.finished(number + 1) is None:  # otherwise, the states are not needed
             files += finished.states.values()
         for path, digest in dict.fromkeys((file.path, file.digest) for file in files):
             if problem := rows_differ(str(self.batch(number) / path), digest):
@@ -194,7 +197,7 @@ class RunFolder:
         return part
 
     def finish_batch(self, number: int, finished: FinishedBatch) -> None:
-        """Note that a batch is finished; the state before it is not needed any more."""
+        """Record that a batch is finished; the states before it are then removed."""
         part = self.path / f"{number:05}.part"
         (part / _BATCH).write_bytes(_sealed(finished))
         rename_durably(part, self.batch(number))
@@ -202,7 +205,7 @@ class RunFolder:
             remove_folder(self.batch(number - 1) / STATE)
 
     def finish(self, done: FinishedReplay) -> None:
-        """Note that all is done, and remove the batches."""
+        """Record that the replay is finished, and remove the batches."""
         write_durably(self.path / _REPORT, _sealed(done))
         self._remove_batches()
 
@@ -218,7 +221,7 @@ class RunFolder:
             return decoder.decode(sealed.says)
         except OSError as error:
             raise RunError(f"'{file}' cannot be read: {error.strerror}; {self._way_out}") from None
-        except ValueError as error:  # no JSON, other fields, no UTF-8
+        except ValueError as error:  # not JSON, other fields, not UTF-8
             raise RunError(f"'{file}' cannot be read: {error}; {self._way_out}") from None
 
 
@@ -230,8 +233,10 @@ def _sealed(record: msgspec.Struct) -> bytes:
 
 @contextmanager
 def opened_folder(out: Path, *, fresh: bool = False) -> Iterator[RunFolder]:
-    """Open the `.replay` folder of an output folder, for one process at a time; `fresh` discards
-    what is in it."""
+    """Open the `.replay` folder of an output folder, for one process at a time.
+
+    `fresh` discards its contents.
+    """
     folder = out / NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -5,10 +5,10 @@
     NAME.parquet      the cells of a state (`plan/saved_states.py`), with the digest file that every
                       output has
 
-The state contains all events before the time `upto`; a replay that begins with it takes the later
-ones. The app that loads it must have the same states with the same types and defaults; an error
-names what is missing or different. A window holds merges, not values: the kinds and functions that
-are merged into it must be the same too.
+The state contains all events before the time `upto`; a replay that starts from it processes the
+later ones. The app that loads it must have the same states with the same types and defaults; an
+error names what is missing or different. A window holds merges, not values. So the kinds and
+functions that are merged into it must be the same too.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from weir.replay.durable_files import rename_durably, rows_differ
 
 MANIFEST = "manifest.json"
 FORMAT = 3
-"""The format of manifests and tables that this version writes and reads."""
+"""The format of manifests and tables in this version."""
 _WAY_OUT = "bring back the folder as it was, or save the state again (--state-out)"
 _OTHER_APP = "go on with the app that saved it, or replay its logs with this one (--state-out)"
 _IS_OF_STATE = re.compile(rf"{re.escape(MANIFEST)}|\w+\.parquet(\.digest)?")
 
 
 class SavedColumns(msgspec.Struct, frozen=True):
-    """Says of a saved state what its cells are, and what its table's columns are."""
+    """The properties of a saved state's cells, and the columns of its table."""
 
     type: str
     default: str
@@ -51,15 +51,15 @@ class SavedColumns(msgspec.Struct, frozen=True):
     time: str
     columns: tuple[tuple[str, str], ...]
     merges: dict[str, str] = {}
-    """What is merged into a window: kinds, and functions with their hashes."""
+    """The merges into a window: kinds, and functions with their hashes."""
 
 
 class StateManifest(msgspec.Struct, frozen=True):
-    """Says what a folder of saved states holds."""
+    """The contents of a folder of saved states."""
 
     app: str
     upto: Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST + 1)] | None
-    """The time before which all events are in it; None if there were none."""
+    """The time before which all events are in it; None if there were no events."""
     states: dict[str, SavedColumns]
     digests: dict[str, str]
     """The digests of the tables, by state."""
@@ -67,7 +67,7 @@ class StateManifest(msgspec.Struct, frozen=True):
 
 
 class _AnyManifest(msgspec.Struct, frozen=True):
-    """Is what the manifests of all formats have."""
+    """The fields that the manifests of all formats have."""
 
     format: int
     states: dict[str, msgspec.Raw]
@@ -78,7 +78,7 @@ _any_decoder = msgspec.json.Decoder(_AnyManifest)
 
 
 def saved_columns(saved: FinalState) -> SavedColumns:
-    """Return what a state is saved as."""
+    """Return the properties with which a state is saved."""
     cell, shape = saved.state, schema(saved)
     merges: dict[str, str] = {}
     for merge in (m for of_port in saved.merges for m in of_port if cell.last is not None):
@@ -106,8 +106,10 @@ def save_state(
     saved: Mapping[str, FinalState],
     upto: int | None,
 ) -> None:
-    """Copy tables to a new folder, with a manifest; what stood there is replaced when all is
-    whole. `saved` are the states that the tables are of, by name."""
+    """Copy tables to a new folder with a manifest; an old state is replaced at the very end.
+
+    `saved` has the states of the tables, by name.
+    """
     check_replaceable(folder)
     part = _part(folder)
     _remove(part)
@@ -127,8 +129,10 @@ def save_state(
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise PlanError if a saved state cannot go to a folder: if it is not a folder, or holds
-    anything but a saved state."""
+    """Raise PlanError if a saved state cannot go to a folder.
+
+    That is so if it is not a folder, or contains anything but a saved state.
+    """
     for path in (folder, _part(folder)):
         if path.is_symlink():
             raise PlanError(f"'{path}' is a link", hint="give the folder itself for the state")
@@ -136,7 +140,7 @@ def check_replaceable(folder: Path) -> None:
             raise PlanError(f"'{path}' is a file; the state goes to a folder")
     above = next(path for path in _part(folder).parents if path.exists())
     if not above.is_dir():
-        raise PlanError(f"no state can go to '{folder}': '{above}' is a file")
+        raise PlanError(f"cannot save a state to '{folder}': '{above}' is a file")
     if folder.is_dir() and os.listdir(folder):
         try:
             manifest = _any_decoder.decode((folder / MANIFEST).read_bytes())
@@ -144,7 +148,7 @@ def check_replaceable(folder: Path) -> None:
             message = f"'{folder}' has other files, and no saved state"
             raise PlanError(message, hint="give the state its own folder") from None
         _check_only(folder, {MANIFEST, *(n for name in manifest.states for n in _files(name))})
-    if _part(folder).is_dir():  # of a process that was killed
+    if _part(folder).is_dir():  # left by a process that was killed
         names = os.listdir(_part(folder))
         _check_only(_part(folder), {n for n in names if _IS_OF_STATE.fullmatch(n)})
 
@@ -158,8 +162,10 @@ def _check_only(folder: Path, expected: Collection[str]) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder that may be replaced, if it is there; the manifest is the last file, so
-    what a kill leaves is replaceable too."""
+    """Remove a folder that may be replaced, if it exists.
+
+    The manifest is removed last, so a folder that is left after a kill may be replaced too.
+    """
     if not folder.exists():
         return
     for file in sorted(folder.iterdir(), key=lambda file: file.name == MANIFEST):
@@ -168,7 +174,7 @@ def _remove(folder: Path) -> None:
 
 
 def _part(folder: Path) -> Path:
-    """Return the folder that a state is written to before it gets its name."""
+    """Return the temporary folder to which a state is written."""
     whole = Path(os.path.abspath(folder))
     return whole.parent / f".{whole.name}.part"
 
@@ -181,14 +187,16 @@ def _files(name: str) -> tuple[str, str]:
 def load_state(
     folder: Path, app: App, variant_states: Iterable[Mapping[str, FinalState]]
 ) -> tuple[StateManifest, dict[str, str]]:
-    """Return what a folder holds, and the paths of the tables by state; PlanError if they do not
-    fit the app. `variant_states` are the states of each variant, by name."""
+    """Return a folder's manifest, and the paths of its tables by state.
+
+    PlanError if they do not fit the app. `variant_states` has the states of each variant, by name.
+    """
     try:
         manifest = _decoded(folder)
     except (FileNotFoundError, NotADirectoryError):
         message = f"there is no saved state in '{folder}': no {MANIFEST}"
         raise PlanError(message, hint=_of_variant(folder)) from None
-    except (OSError, ValueError) as error:  # no JSON, other fields, no UTF-8
+    except (OSError, ValueError) as error:  # not JSON, other fields, not UTF-8
         problem = f"no manifest of a saved state: {getattr(error, 'strerror', None) or error}"
         raise InputError(f"{problem}; {_WAY_OUT}", file=str(folder / MANIFEST)) from None
     for states in variant_states:
@@ -208,7 +216,7 @@ def load_state(
 
 
 def _decoded(folder: Path) -> StateManifest:
-    """Read a manifest; PlanError if it is of another version, ValueError if it is invalid."""
+    """Read a manifest; PlanError for another version's, ValueError for an invalid one."""
     data = (folder / MANIFEST).read_bytes()
     version = _any_decoder.decode(data).format
     if version != FORMAT:
@@ -226,7 +234,7 @@ def state_mark(folder: Path) -> str:
 
 
 def state_differs(folder: Path, mark: str) -> str | None:
-    """Describe why a folder does not hold the state with this mark; None: it does."""
+    """Describe why a folder does not hold the state with this mark; None if it does."""
     if not (folder / MANIFEST).is_file():
         return f"there is no saved state in '{folder}'"
     if state_mark(folder) != mark:
@@ -237,7 +245,7 @@ def state_differs(folder: Path, mark: str) -> str | None:
 
 
 def _of_variant(folder: Path) -> str:
-    """Return a hint if a folder has the states of variants below it."""
+    """Return a hint if a folder has the states of variants in its subfolders."""
     manifests = sorted(folder.glob(f"*=*/**/{MANIFEST}"))
     if not manifests:
         return ""

@@ -1,6 +1,7 @@
 """Compares a replay with the serial loop over the first events of a batch (`weir.shadow`).
 
-Variants are compared one by one. Together they take as many events as a single one would.
+Variants are compared one by one. The events of all comparisons together are as many as for a single
+variant.
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ OfVariant = TypeVar("OfVariant")
 
 @dataclass(frozen=True, slots=True)
 class Shadowing:
-    """Says over how many events a replay is compared with the serial loop; None if the
-    user chose no number."""
+    """Compares a replay with the serial loop over `events` events; None if no number was set."""
 
     task: ReplayTask
     events: int | None = None
@@ -42,8 +42,10 @@ class Shadowing:
     def compare(
         self, compiled: BatchProgram, tables: Mapping[str, str], batch: LogBatch | None
     ) -> ComparedEvents:
-        """Compare the first events of a batch (None: of all logs), which begins with these tables;
-        ReplayDiffers if the engine gives another answer."""
+        """Compare the first events of a batch (None: of all logs), which starts with these tables.
+
+        ReplayDiffers if the engine has a different result.
+        """
         if self.events == 0 or not can_be_read(compiled):
             return ComparedEvents()
         most = DEFAULT_EVENTS if self.events is None else self.events
@@ -78,20 +80,20 @@ class Shadowing:
 
 
 def can_be_read(compiled: BatchProgram) -> bool:
-    """Tell whether this process can read all events: those of a DataFrame only Spark can."""
+    """Tell whether this process can read all events; only Spark can read those of a DataFrame."""
     return all(source.has_origins for source in compiled.program.sources)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedEvents:
-    """Says how many events agree, and whether these are all that there are."""
+    """How many events agree, and whether these are all events."""
 
     count: int = 0
     are_all: bool = False
 
 
 def log_slices(task: ReplayTask, compiled: BatchProgram, batch: LogBatch | None) -> list[RankedLog]:
-    """Open the logs with all their columns, by rank: what a batch has of them (None: all)."""
+    """Open a batch's part of the logs (None: all) with all columns, by rank."""
     logs = [
         RankedLog(source, number, partition)
         for source in compiled.program.sources
@@ -112,8 +114,10 @@ def _whole(task: ReplayTask, count: int) -> LogBatch:
 def serial_app(
     app: App, variant: Variant, compiled: BatchProgram, order: Mapping[str, Sequence[str]]
 ) -> SerialApp:
-    """Return what the loop needs of a variant; the types of keys and of what is emitted are those
-    that the engine inferred."""
+    """Return what the loop needs of a variant, with the types that the engine inferred.
+
+    These are the types of keys and of emitted rows.
+    """
     saved = of_variant(variant, compiled.saved)
     emitted = {n: schema(o.node).columns for n, o in of_variant(variant, compiled.emitted).items()}
     states = {name: _with_keys(state, saved.get(name)) for name, state in app.states.items()}
@@ -130,7 +134,7 @@ def _plan(variant: Variant, compiled: BatchProgram) -> EnginePlan:
 
 
 def of_variant(variant: Variant, by_key: Mapping[str, OfVariant]) -> dict[str, OfVariant]:
-    """Return what a variant has, by name."""
+    """Return the values of a variant, by name."""
     before = key_of(variant, "")
     return {k.removeprefix(before): f for k, f in by_key.items() if k.startswith(before)}
 
@@ -138,7 +142,7 @@ def of_variant(variant: Variant, by_key: Mapping[str, OfVariant]) -> dict[str, O
 def begun_tables(
     app: App, variant: Variant, compiled: BatchProgram, tables: Mapping[str, str]
 ) -> dict[str, SavedTable]:
-    """Read the tables that a variant begins with, by state. Variants may share one."""
+    """Read the tables that a variant starts with, by state; variants may share a table."""
     sources: dict[str, Source] = {tables[key]: s for s, key in compiled.restored.values()}
     saved_by_name = {}
     for name in app.states:

@@ -1,16 +1,16 @@
 """Slices: the part of a log's partition that belongs to one batch, as a partition of its own.
 
 Contract of a slice
-1. It gives the events after one place in the order of all logs, up to another (`batch_cuts.py`),
-   with the offsets that they have in their file, so their origins are the same as in a run over the
-   whole file.
-2. What is late was judged when the log was cut, and is judged here again from the same beginning:
-   the rows come `judged`, with the starts and ends that an ingress gave them.
+1. It yields the events after one place in the order of all logs, up to another (`batch_cuts.py`).
+   They keep their offsets in the file, so their origins are the same as in a run over the whole
+   file.
+2. Late rows were determined when the log was cut, and are determined again here, from the same
+   starting point. The rows come `judged`, with the starts and ends that an ingress gave them.
 3. It is a value: it travels to workers and can be read any number of times.
 
 `BatchReading` opens the slices of each batch, and starts to read the next batch while one runs. In
-this process, the chunks of a large slice are prefetched in a thread, a bounded number at a time. An
-error of the reader is raised where the failed chunk would have come.
+this process, a thread prefetches the chunks of a large slice, a limited number at a time. An error
+of the reader is raised in place of the failed chunk.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LogSlice:
 
     @property
     def size(self) -> int:
-        """How many rows it reads."""
+        """The number of rows that it reads."""
         return max(0, self.part.stop - self.part.begin.offset)
 
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
@@ -101,7 +101,7 @@ class LogSlice:
         return here
 
     def _up_to(self, position: LogPosition, vs: Int64s, offsets: Int64s) -> npt.NDArray[np.bool_]:
-        """Tell which rows stand at this position or before it."""
+        """Tell which rows are at or before this position."""
         if self.rank == position.rank:
             tied = offsets <= position.offset
         else:
@@ -120,15 +120,17 @@ def slices_of(batch: LogBatch, logs: Sequence[RankedLog]) -> list[LogSlice]:
 
 
 AHEAD = 2
-"""How many chunks of a partition wait."""
+"""How many chunks of a partition are read ahead."""
 _PATIENCE = 0.1
 WORTH_A_THREAD = 10_000
-"""A batch of fewer events is read as fast as a thread is started."""
+"""For a batch with fewer events, starting a thread takes as long as reading."""
 
 
 class BatchReading:
-    """Gives the partitions of batches, one after the other. In this process they are read ahead;
-    workers of Spark read theirs themselves."""
+    """Opens the partitions of batches, one batch after the other.
+
+    In this process they are read ahead; Spark's workers read theirs themselves.
+    """
 
     def __init__(self, logs: Sequence[RankedLog], cuts: LogCuts, choice: RunChoice) -> None:
         self._logs, self._batches = logs, cuts.batches
@@ -145,8 +147,10 @@ class BatchReading:
         self._ahead.close()
 
     def partitions(self, number: int) -> Partitions:
-        """Return the partitions of a batch, and start to read the next one. The rows of the batch
-        before it are dropped."""
+        """Return the partitions of a batch, and start to read the next one.
+
+        The rows of the batch before it are dropped.
+        """
         self._now.close()
         prefetched = self._next
         partitions = (
@@ -175,8 +179,11 @@ class BatchReading:
 def batch_partitions(
     program: BatchProgram, tables: Mapping[str, str], logs: Partitions
 ) -> Partitions:
-    """Return what the sources of a batch's program read: logs, the states before it (`tables`, by
-    their keys), and the other sources of the program's streams."""
+    """Return the partitions that a batch's program reads.
+
+    They are those of the logs, of the states before the batch (`tables`, by their keys), and of
+    other sources of the program's streams.
+    """
     partitions: dict[str, Sequence[SourcePartition]] = {}
     others = [s for s in program.program.sources if s.name not in {*program.restored, *logs}]
     columns = columns_read(program.program, others) if others else {}
@@ -187,14 +194,16 @@ def batch_partitions(
             ]
         elif source.name in logs:
             partitions[source.name] = logs[source.name]
-        elif source.has_origins:  # else it is a DataFrame, which the runner brings
+        elif source.has_origins:  # otherwise it is a DataFrame, which the runner reads
             partitions[source.name] = open_any(source, "", needed=columns[source])
     return partitions
 
 
 class AheadPartition:
-    """A partition that is read ahead, once and from its beginning; another reading of it reads
-    it plainly. `close` ends the thread."""
+    """A partition that is read ahead, once and from its start.
+
+    Any other reading of it does not read ahead. `close` ends the thread.
+    """
 
     def __init__(self, partition: SourcePartition, size: int = CHUNK_ROWS) -> None:
         self._partition, self._size = partition, size
@@ -205,7 +214,7 @@ class AheadPartition:
         self._thread.start()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Travel as the plain partition."""
+        """Pickle the partition without the thread."""
         return copy, (self._partition,)
 
     @property
@@ -245,7 +254,7 @@ class AheadPartition:
             for chunk in self._partition.chunks(self._size):
                 if not self._put(chunk):
                     return
-        except BaseException as error:  # it is raised where the chunk is asked for
+        except BaseException as error:  # raised when the chunk is requested
             self._put(error)
         else:
             self._put(None)

@@ -1,9 +1,8 @@
 """Variants: the combinations of parameter values that a replay tries.
 
-`--param threshold=0.1,0.2 --param k=3,5` has four. Parameters are in the order in which the app
-declares them, and the last one changes fastest. A parameter with one value makes no variants: it
-has that value in all of them. Each variant has a folder of its own, `threshold=0.1/k=3/`, as
-partitioned datasets have them.
+`--param threshold=0.1,0.2 --param k=3,5` makes four. Parameters are in the order in which the app
+declares them, and the last one changes fastest. A parameter with one value has that value in all
+variants. Each variant has a folder of its own, `threshold=0.1/k=3/`, as in partitioned datasets.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from weir.handlers.api.parameters import ParamValue
 
 MOST_VARIANTS = 1000
 LONGEST_FOLDER = 200
-"""Letters that the name of a variant's folder may have; file systems take about 250."""
+"""The most characters in the name of a variant's folder; file systems allow about 250."""
 _COMMA = re.compile(r"(?<!\\),")
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Holds the values of all parameters, and the names of those that differ between variants."""
+    """The values of all parameters, and the names of those that differ between variants."""
 
     params: tuple[tuple[str, ParamValue], ...]
     varied: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
-        """Name it in tables: `threshold=0.1, k=3`; empty if there is only one variant."""
+        """Its name in tables: `threshold=0.1, k=3`; empty if there is only one variant."""
         return ", ".join(f"{name}={_shown(self.values[name])}" for name in self.varied)
 
     @property
     def folder(self) -> str:
-        """Return where its outputs are, within those of all."""
+        """The folder of its outputs inside the output folder."""
         return "/".join(_folder(name, self.values[name]) for name in self.varied)
 
     @property
@@ -47,7 +46,7 @@ class Variant:
 
 
 def split_values(texts: Iterable[str]) -> list[str]:
-    """Return the values of texts that have them between commas; `\\\\,` is a comma itself.
+    """Return the values in texts that are separated by commas; `\\\\,` is a comma in a value.
 
     >>> split_values(["0.1,0.2", r"a\\,b"])
     ['0.1', '0.2', 'a,b']
@@ -56,8 +55,10 @@ def split_values(texts: Iterable[str]) -> list[str]:
 
 
 def variants_of(app: App, params: Mapping[str, object]) -> list[Variant]:
-    """Return all combinations; `params` has a value or a list of values by parameter. PlanError
-    for a parameter that the app does not have, and for values that do not fit it."""
+    """Return all combinations; `params` has a value or a list of values for each parameter.
+
+    PlanError for an unknown parameter, and for values that do not fit a parameter.
+    """
     choices = {name: _several(name, value) for name, value in params.items()}
     plain = app.param_values({name: values[0] for name, values in choices.items()})
     typed = {
@@ -87,10 +88,10 @@ def _several(name: str, value: object) -> Sequence[object]:
 
 
 def _check_once(name: str, values: Sequence[ParamValue]) -> None:
-    """Raise PlanError if a value comes again: equal values are one constant in a plan."""
+    """Raise PlanError if two values are equal, because they would be one constant in a plan."""
     seen: dict[object, ParamValue] = {}
     for value in values:
-        key = value if value == value else "NaN"  # which does not equal itself
+        key = value if value == value else "NaN"  # NaN does not equal itself
         if key in seen and repr(seen[key]) == repr(value):
             raise PlanError(f"the parameter `{name}` has the value {value!r} twice")
         if key in seen:
@@ -100,7 +101,7 @@ def _check_once(name: str, values: Sequence[ParamValue]) -> None:
 
 
 def _check_folders(name: str, values: Sequence[ParamValue]) -> None:
-    """Raise PlanError if a value is too long for the name of its variants' folder."""
+    """Raise PlanError if a value is too long for the name of a folder."""
     for value in values:
         if (length := len(_folder(name, value))) > LONGEST_FOLDER:
             message = f"a value of the parameter `{name}` is too long: its folder's name has "

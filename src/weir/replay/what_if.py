@@ -1,8 +1,8 @@
-"""Compares the variants of a replay with the first: emitted rows, differing rows, and when.
+"""Compares the variants of a replay with the first: emitted rows, differences, and their times.
 
-Everything is read from the outputs, so it describes what is really there. The page that shows the
-variants side by side is one file with its plots as SVG, light or dark as the reader's system, and
-loads nothing from a network.
+All figures come from the outputs, so they describe what is really there. The page that shows the
+variants side by side is one file with plots in SVG. It is light or dark like the reader's system,
+and loads nothing from a network.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from weir.wording import counted
 
 PAGE = "what-if.html"
 BUCKETS = 60
-"""How many spans of time the plots have."""
+"""How many time spans the plots have."""
 
 
 def compare_variants(report: ReplayReport, out: Path) -> ReplayReport:
-    """Return the report with the differences between its variants, and write a page of them."""
+    """Return the report with the differences between its variants, and write them to a page."""
     compared: dict[tuple[str, str], EmittedOutput] = {}
     charts = []
     for name, outputs in _by_name(report):
@@ -55,13 +55,13 @@ def compare_variants(report: ReplayReport, out: Path) -> ReplayReport:
 def _by_name(
     report: ReplayReport,
 ) -> Iterator[tuple[str, list[tuple[VariantReport, EmittedOutput]]]]:
-    """Give each emitted stream with the variants that have it."""
+    """Yield each emitted stream with the variants that have it."""
     for name in report.emitted_names:
         yield name, [(v, o) for v in report.variants for o in v.outputs if o.name == name]
 
 
 def _beside(output: EmittedOutput, saved: SavedOutput, first: SavedOutput | None) -> EmittedOutput:
-    """Count the rows that an output and that of the first variant, if it has one, do not share."""
+    """Count the rows that differ between an output and that of the first variant, if it has one."""
     if saved is first:
         here, gone = 0, 0
     elif first is None:
@@ -84,13 +84,13 @@ class _TimeRange:
 def _over_time(
     labels: Sequence[str], saved: Sequence[SavedOutput]
 ) -> tuple[list[CountLine], str, str]:
-    """Count the rows of each variant by spans of time; and write the first and the last time."""
+    """Count the rows of each variant by time span; return also the first and last time as text."""
     spans = [_span(output) for output in saved]
     present = [span for span in spans if span is not None]
     if not present:
         return [], "", ""
     whole = _TimeRange(min(s.first for s in present), max(s.last for s in present))
-    # In Python's integers: times may lie further apart than int64 counts.
+    # Python's integers, because times may be further apart than an int64 holds.
     edges = [whole.first + (whole.last - whole.first) * i // BUCKETS for i in range(1, BUCKETS)]
     lines = [
         CountLine(label, _counted(output, np.array(edges, dtype=np.int64)))
@@ -129,7 +129,7 @@ def _time_text(ticks: int, time: pa.DataType) -> str:
 # --- the page -------------------------------------------------------------------------------
 
 MOST_LINES = 8
-"""More lines in one plot are hard to distinguish; there are as many colours."""
+"""The most lines in a plot: more are hard to distinguish, and there are no more colours."""
 _WIDTH, _HEIGHT, _LEFT, _TOP = 720, 200, 64, 10
 
 _STYLE = """
@@ -137,12 +137,12 @@ _STYLE = """
 svg { width: 100%; max-width: 45rem; height: auto; display: block; }
 svg text { fill: var(--dim); font: 12px system-ui, sans-serif; } svg .ink { fill: var(--ink); }
 """
-"""What is added to the look that Weir's pages share."""
+"""The styles that this page adds to those of all Weir's pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountLine:
-    """Holds the rows of one variant by spans of time, all of the same length."""
+    """The number of rows of one variant in each time span; all spans have the same length."""
 
     label: str
     counts: Sequence[int]
@@ -150,7 +150,7 @@ class CountLine:
 
 @dataclass(frozen=True, slots=True)
 class EmittedCharts:
-    """Holds what is plotted of one emitted stream: rows by variant, and over time."""
+    """The plots of one emitted stream: rows by variant, and over time."""
 
     name: str
     labels: Sequence[str]

@@ -26,7 +26,7 @@ from weir.shadow.stream_events import PartitionHead, stream_events
 from weir.shadow.whole_loop import LocatedDifference, WholeLoop
 
 DEFAULT_EVENTS = 1_000
-"""How many events are compared by default, if they take no longer than `SECONDS`."""
+"""How many events are compared by default, if that takes at most `SECONDS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,10 @@ class OpenLog:
 
 @dataclass(frozen=True, slots=True)
 class AppShadow:
-    """Holds both sides of a program: what the loop needs of its app, and what the engine runs.
-    `events` is how many are compared; None is the default."""
+    """Both sides of a program: what the loop needs of its app, and what the engine runs.
+
+    `events` is how many are compared; None is the default.
+    """
 
     program: Program
     serial: SerialApp
@@ -53,8 +55,10 @@ class AppShadow:
         return DEFAULT_EVENTS if self.events is None else self.events
 
     def compare(self, partitions: Partitions) -> int:
-        """Compare the first events of these partitions, which end; return how many there were.
-        ReplayDiffers if the engine gives another answer."""
+        """Compare the first events of these finite partitions; return how many there were.
+
+        ReplayDiffers if the engine has a different result.
+        """
         seconds = SECONDS if self.events is None else None
         try:
             first = self._first(partitions)
@@ -63,8 +67,10 @@ class AppShadow:
         return ShadowRun(self.serial, self.plan, first, seconds=seconds).compare()
 
     def check(self, partitions: Partitions, written: Mapping[str, str]) -> None:
-        """Run the loop over all events of these partitions, which end; ReplayDiffers if the files
-        that were written, by stream, are not what it emits."""
+        """Run the loop over all events of these finite partitions, and compare the written files.
+
+        `written` has the files by stream. ReplayDiffers if they are not what the loop emits.
+        """
         shapes = {name: schema(node) for name, node in self.plan.emitted.items()}
         with tempfile.TemporaryDirectory(prefix="weir-check-") as folder:
             loop = WholeLoop(SerialLoop(self.serial), shapes, Path(folder))
@@ -112,8 +118,11 @@ class AppShadow:
 
 
 def app_shadow(program: Program, events: int | None = None) -> AppShadow | None:
-    """Return what a program is compared by; None if it is not an app's, or reads what only Spark
-    does, or nothing is to be compared (`events` is 0)."""
+    """Return the comparison for a program, or None if there is none.
+
+    That is so if the program is not an app's, or reads inputs that only Spark can read, or if
+    `events` is 0.
+    """
     if program.app is None or events == 0:
         return None
     if not all(source.has_origins for source in program.sources):
@@ -142,7 +151,7 @@ def _sources(node: Node) -> set[Source]:
 def _final_states(
     app: App, program: Program, params: Mapping[str, object]
 ) -> dict[str, FinalState] | None:
-    """Compile the final states of an app; None where no table can hold them."""
+    """Compile the final states of an app; None if no table can hold them."""
     try:
         compiled: Compiled = compile_app(app, paths=_paths(app, program), params=params, final=True)
     except PlanError:

@@ -1,11 +1,11 @@
 """Compares the results of the serial loop and the engine on the same events.
 
 Rules
-1. Emitted rows are compared stream by stream, in order: lifetimes and values, which are equal as
-   keys are (−0 = 0, NaN = NaN).
-2. States are compared cell by cell, as of the time of the last event: what a read then sees, the
-   exact sum, and the times of merges. Of a window the merges are compared too, but for functions:
-   the engine may have another form of those.
+1. Emitted rows are compared stream by stream, in order: lifetimes and values. Values are equal as
+   in keys (−0 = 0, NaN = NaN).
+2. States are compared cell by cell, as of the time of the last event: the value that a read would
+   return, the exact sum, and the times of merges. In windows the merges are compared too, except
+   functions, which may have another form in the engine.
 3. One difference is reported: emits come before states, and the earliest row first.
 """
 
@@ -34,7 +34,7 @@ NOTHING = "nothing"
 
 @dataclass(frozen=True, slots=True)
 class SerialDifference:
-    """A `SerialDifference` says where the two differ, and what each has there."""
+    """Where the loop and the engine differ, and what each of them has there."""
 
     what: str
     loop: str
@@ -42,14 +42,13 @@ class SerialDifference:
     at: HandlerLine | None = None
     """The line that emitted the loop's row."""
     cell: tuple[str, CellKey] | None = None
-    """The state and the key, if it is a cell."""
+    """The state and the key, if the difference is in a cell."""
 
 
 def first_difference(
     loop: LoopResult, plan: EnginePlan, engine: EngineResult, time: int
 ) -> SerialDifference | None:
-    """Return how the engine differs from the loop; None if it does not. `time` is that of the last
-    event."""
+    """Return how the engine differs from the loop, or None; `time` is that of the last event."""
     if engine.failed is not None:
         return SerialDifference("", "goes on", f"fails: {engine.failed}")
     differences = []
@@ -72,12 +71,12 @@ def first_difference(
 
 @dataclass(frozen=True, slots=True)
 class _DifferentRows:
-    """Holds the first rows of a stream that differ; None: there is no such row."""
+    """The first rows of a stream that differ; None if a side has no such row."""
 
     loop: LoopRow | None
     engine: EngineRow | None
     is_order: bool
-    """Whether each of them comes elsewhere on the other side, so that only the order differs."""
+    """Whether each row comes elsewhere on the other side, so that only the order differs."""
 
     @property
     def vs(self) -> list[int]:
@@ -125,8 +124,10 @@ def cell_difference(
     time: int,
     unseen: Collection[str] = (),
 ) -> SerialDifference | None:
-    """Return how the cells that the engine has saved differ from the loop's, as of a time; None if
-    they do not. States that are `unseen` are not compared."""
+    """Return how the engine's saved cells differ from the loop's, as of a time, or None.
+
+    States in `unseen` are not compared.
+    """
     theirs = SerialCells(loop.cells.states)
     with running_with(loop):  # functions in windows may read
         for name in (name for name in theirs.states if name not in unseen):
@@ -174,8 +175,11 @@ def difference_error(
     at: HandlerLine | None = None,
     variant: str = "",
 ) -> ReplayDiffers:
-    """Make the error of a difference at an event, which stands at `input`; they count from 1, and 0
-    is unknown. `at` is a line of the user's, `variant` is one of several."""
+    """Make the error for a difference at an event, whose place is `input`.
+
+    Events are numbered from 1; 0 means unknown. `at` is a line of the user's code. `variant` names
+    the variant if there are several.
+    """
     what = f"{difference.what} with {variant}".strip() if variant else difference.what
     return ReplayDiffers(
         what,

@@ -1,4 +1,4 @@
-"""Runs the engine over the first events of logs: what it emits, in order, and its states."""
+"""Runs the engine over the first events of logs, for its emitted rows in order and its states."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from weir.runtime.programs import program_of
 from weir.shadow.restored_states import SavedCells, saved_functions
 
 EngineRow: TypeAlias = tuple[int, "int | None", tuple[object, ...]]
-"""The start and the end (None: open) of a row, and its values."""
+"""A row's start, its end (None: open), and its values."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnginePlan:
-    """An `EnginePlan` is what an app compiles to: its emitted streams and, where tables can hold
-    them, its final states. `unseen` are states that merge what is not read here."""
+    """What an app compiles to: its emitted streams and, if tables can hold them, its final states.
+
+    `unseen` are states with merges from inputs that are not read here.
+    """
 
     emitted: Mapping[str, Node]
     states: Mapping[str, FinalState] | None
@@ -35,8 +37,11 @@ class EnginePlan:
 
 @dataclass(frozen=True, slots=True)
 class EngineResult:
-    """An `EngineResult` is what the engine has done: rows by stream in order, saved cells by state
-    with the functions that they name (None: they are unknown), or why it failed."""
+    """The results of the engine, or why it failed.
+
+    They are rows by stream, in order, and saved cells by state, with the functions that they name
+    (None: unknown).
+    """
 
     rows: dict[str, list[EngineRow]] = field(default_factory=dict)
     states: dict[str, SavedCells] | None = None
@@ -45,7 +50,7 @@ class EngineResult:
 
 def run_engine(plan: EnginePlan, partitions: Partitions) -> EngineResult:
     """Run the engine in this process."""
-    # Who numbers rows sees them in order.
+    # Operators that number rows get them in order.
     nodes: list[Node] = [Number(node) for node in plan.emitted.values()]
     nodes += (plan.states or {}).values()
     batches: list[list[Batch]] = [[] for _ in nodes]
@@ -70,7 +75,7 @@ def run_engine(plan: EnginePlan, partitions: Partitions) -> EngineResult:
 def engine_rows(
     batch: Batch, python: Callable[[pa.Array], list[object]] | None = None
 ) -> list[EngineRow]:
-    """Return the rows of a batch as the loop has its own; `python` converts a column."""
+    """Return the rows of a batch in the loop's form; `python` converts a column."""
     ends = [None if ve == OPEN else ve for ve in batch.ve.tolist()]
     return list(zip(batch.vs.tolist(), ends, _tuples(batch, python or _python), strict=True))
 
@@ -81,7 +86,7 @@ def _tuples(batch: Batch, python: Callable[[pa.Array], list[object]]) -> list[tu
 
 
 def saved_cells(node: FinalState, batches: Iterable[Batch]) -> SavedCells:
-    """Return the cells of a final state, which came in batches, as the loop has its own."""
+    """Return the cells of a final state, from its batches, in the loop's form."""
     names = schema(node).names
     rows = [
         (vs, dict(zip(names, values, strict=True)))
@@ -92,12 +97,12 @@ def saved_cells(node: FinalState, batches: Iterable[Batch]) -> SavedCells:
 
 
 def kept_in(batches: list[Batch]) -> Callable[[int, Batch], None]:
-    """Make a function that keeps the rows of an output."""
+    """Return a function that collects the batches of an output."""
     return lambda _, rows: batches.append(rows)
 
 
 def _python(column: pa.Array) -> list[object]:
     try:
         return python_list(column)
-    except (ValueError, OverflowError):  # a time beyond the year 9999, which no loop can give
+    except (ValueError, OverflowError):  # a time beyond the year 9999, which the loop never has
         return [shown_value(value) for value in column]

@@ -2,12 +2,11 @@
 
 Rules
 1. Log order is (vs, rank, offset); the *rank* numbers the partitions of all logs, by event type and
-   then by partition. An ingress judges the rows, as in any run: it leaves out those that are late
-   or bad.
-2. An event is handed out when no partition can have an earlier one. Memory is bounded by some
-   chunks of each partition, and by how far `delay` lets logs lag.
-3. `FirstEvents` are held in memory: the engine can be run over any number of them, as over
-   partitions that end there.
+   then by partition. As in any run, an ingress leaves out late and bad rows.
+2. An event is released when no partition can have an earlier one. Memory is limited to a few chunks
+   of each partition, and the rows that `delay` holds back.
+3. `FirstEvents` are held in memory, so the engine can run over any number of them, as partitions
+   that end there.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ class LogPartition(Protocol):
 
 
 class UnknownToPython(PlanError):
-    """Says that an event has a value that Python does not have, as a time beyond the year 9999."""
+    """An event has a value that Python cannot represent, such as a time beyond the year 9999."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedEvent:
-    """A `PlacedEvent` is an event with the rank of its partition and its offset there."""
+    """An event with the rank of its partition, and its offset in the partition."""
 
     event: LogEvent
     rank: int
@@ -59,16 +58,18 @@ class PlacedEvent:
 
 
 def ordered_events(logs: Sequence[LogPartition], size: int = CHUNK_ROWS) -> Iterator[PlacedEvent]:
-    """Give all events of logs in log order; chunks of so many rows are read. UnknownToPython for an
-    event with a value that Python does not have."""
+    """Yield all events of logs in log order, reading chunks of `size` rows.
+
+    UnknownToPython for an event with a value that Python cannot represent.
+    """
     for group in _groups([_PartCursor(log, size) for log in logs]):
         yield from _sorted_events(logs, group)
 
 
 def _groups(cursors: Sequence[_PartCursor]) -> Iterator[list[Batch]]:
-    """Give groups of events, by rank: all of a group are before all of the next ones."""
+    """Yield groups of events, by rank; all events of a group come before those of later groups."""
     while waiting := [cursor for cursor in cursors if cursor.now < OPEN]:
-        # The partition that is furthest behind holds the others back: it goes first.
+        # The partition that is furthest behind holds back the others, so it is read first.
         min(waiting, key=lambda cursor: cursor.now).step()
         bound = min(cursor.now for cursor in cursors)
         group = [cursor.released(bound) for cursor in cursors]
@@ -77,11 +78,11 @@ def _groups(cursors: Sequence[_PartCursor]) -> Iterator[list[Batch]]:
 
 
 class _PartCursor:
-    """Reads one partition, and holds what others keep back."""
+    """Reads one partition, and keeps events that wait for other partitions."""
 
     def __init__(self, log: LogPartition, size: int) -> None:
         self.now = START
-        """What the partition has reached; OPEN at its end."""
+        """The time that the partition has reached; OPEN at its end."""
         self._ingress = Ingress(log.source, log.number, log.partition.name)
         self._chunks = iter(log.partition.chunks(size))
         self._held = self._none = empty_batch(schema(log.source).types, origins=2)
@@ -97,7 +98,7 @@ class _PartCursor:
         self._held = concat_batches([self._held, admitted.batch])
 
     def released(self, bound: int) -> Batch:
-        """Hand out the events before a time."""
+        """Release the events before a time."""
         before = self._held.vs < bound
         if not before.any():
             return self._none
@@ -123,7 +124,7 @@ def _sorted_events(logs: Sequence[LogPartition], group: Sequence[Batch]) -> Iter
 
 
 def _values(batch: Batch) -> list[tuple[object, ...] | str]:
-    """Return the values of each row; where Python does not have one of them, why."""
+    """Return the values of each row, or the reason if Python cannot represent one of them."""
     try:
         columns = [python_values(column) for column in batch.columns]
     except RowFailure as failure:
@@ -138,12 +139,12 @@ def _values(batch: Batch) -> list[tuple[object, ...] | str]:
 
 @dataclass(frozen=True, slots=True)
 class FirstEvents:
-    """`FirstEvents` are the first events of logs, in log order, with all that an engine reads."""
+    """The first events of logs, in log order, with all columns that the engine reads."""
 
     logs: Sequence[LogPartition]
     placed: Sequence[PlacedEvent]
     are_all: bool
-    """Whether the logs have no more."""
+    """Whether the logs have no more events."""
     can_be_cut = True
 
     @property
@@ -151,12 +152,12 @@ class FirstEvents:
         return [placed.event for placed in self.placed]
 
     def place(self, number: int) -> str:
-        """Say where an event stands: in which file, and on which line."""
+        """Return the place of an event: its file and line."""
         placed = self.placed[number]
         return row_place(self.logs[placed.rank].partition, placed.offset)
 
     def partitions(self, count: int) -> Partitions:
-        """Return the partitions that have the first so many events and no more."""
+        """Return partitions with exactly the first `count` events."""
         partitions: dict[str, list[SourcePartition]] = {}
         for rank, log in enumerate(self.logs):
             mine = [p for p in self.placed[:count] if p.rank == rank]
@@ -166,8 +167,10 @@ class FirstEvents:
 
 
 def first_events(logs: Sequence[LogPartition], most: int) -> FirstEvents:
-    """Read the first events of logs, `most` at most, and none from one on that Python does not
-    have."""
+    """Read the first events of logs, at most `most`.
+
+    It stops before an event with a value that Python cannot represent.
+    """
     placed: list[PlacedEvent] = []
     with suppress(UnknownToPython):
         for event in ordered_events(logs, max(1, min(CHUNK_ROWS, most))):
@@ -180,7 +183,7 @@ def first_events(logs: Sequence[LogPartition], most: int) -> FirstEvents:
 
 
 class HeldRows:
-    """A partition of events that were admitted before; see `FirstEvents.partitions`."""
+    """A partition of events that an ingress has already admitted; see `FirstEvents.partitions`."""
 
     def __init__(self, log: LogPartition, placed: Iterable[PlacedEvent]) -> None:
         self._log, self._placed = log, list(placed)

@@ -1,7 +1,7 @@
-"""Reads the first rows that the logs of a live job hold now, as partitions that end.
+"""Reads the first rows that the logs of a live job have now, as finite partitions.
 
-Files, growing files and folders are read as they are now; rows that a run would log first count as
-logged. Input that cannot be read again, such as a socket's, comes from the job's own log.
+Files, growing files and folders are read as they are now; rows that a run would have to log first
+count as logged. Input that cannot be read again, such as a socket's, comes from the job's own log.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from weir.ingress.connectors.registry import has_log, open_reading
 from weir.ingress.source_signals import Accept, Finished, IngressRecord, Offer, Quiet, Rows
 
 QUIET = 3
-"""So often in a row nothing is there before a reading is given up: a growing file may say it has
-more to give right away."""
+"""After this many polls without rows, reading stops.
+
+One is not enough: a growing file may give no rows and ask to be polled again at once.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldChunks:
-    """A partition of chunks that were read before."""
+    """A partition of chunks that were already read."""
 
     name: str
     held: tuple[Chunk, ...]
@@ -36,7 +38,7 @@ class HeldChunks:
 
 
 def is_only_logged(partition: SourcePartition) -> bool:
-    """Tell whether the rows of a partition are nowhere but in the job's log."""
+    """Tell whether a partition's rows exist only in the job's log."""
     return (
         isinstance(partition, Connector)
         and has_log(partition)
@@ -46,7 +48,7 @@ def is_only_logged(partition: SourcePartition) -> bool:
 
 
 def standing_rows(partition: SourcePartition, most: int) -> HeldChunks:
-    """Read the first rows of a partition that are there now, about `most`."""
+    """Read about `most` of the first rows that a partition has now."""
     reading = open_reading(partition, None, 0)
     try:
         return HeldChunks(partition.name, tuple(_polled(reading, most)))
@@ -73,7 +75,7 @@ def _polled(reading: Reading, most: int) -> Iterator[Chunk]:
 
 
 def logged_rows(connector: Connector, records: Iterable[IngressRecord], most: int) -> HeldChunks:
-    """Read the first rows of a partition that its log has, about `most`."""
+    """Read about `most` of the first rows of a partition from its log."""
     reading, chunks, rows = connector.open(None, 0), [], 0
     for record in records:
         reading.accept(Accept(record, own=False, stop=None))

@@ -1,8 +1,8 @@
 """Restores the serial loop's cells from saved states (`plan/saved_states.py`), and compares them.
 
-A saved state may have millions of cells, and the first events touch some hundred of them. So the
-loop looks up each cell when it first touches it, and the engine then begins with these cells only:
-it must not need others.
+A saved state may have millions of cells, but the first events touch only some hundred of them. So
+the loop looks up each cell when it first touches it. The engine then starts with these cells only,
+and must not need others.
 """
 
 from __future__ import annotations
@@ -43,17 +43,20 @@ from weir.shadow.serial_cells import (
 SavedRow: TypeAlias = tuple[int, Mapping[str, Any]]
 """A row of a saved state: its time, and its columns."""
 SavedCells: TypeAlias = tuple[Sequence[SavedRow], Mapping[str, OldToNew]]
-"""The rows of a saved state, and the functions that they name."""
+"""The rows of a saved state, and the functions that they refer to by name."""
 _BEFORE = -1
-"""The version of merges that were saved."""
+"""The version number of saved merges."""
 _UNIT = Fraction(1, 1 << 1074)
 _SPECIAL = {1: math.nan, 2: math.inf, 4: -math.inf}
 
 
 @dataclass(frozen=True, slots=True)
 class CellContent:
-    """A `CellContent` is what a cell is read as, and what it goes on from: the time, the kind and
-    the arguments of each merge that counts. Of a cell without a window that is its value."""
+    """The value that a read of a cell returns, and the merges that later values depend on.
+
+    Each step has the time, the kind and the arguments of a merge in force. A cell without a window
+    has one step that sets the value.
+    """
 
     value: object
     steps: tuple[tuple[int, MergeKind, Hashable], ...]
@@ -62,8 +65,10 @@ class CellContent:
 def restore(
     cells: SerialCells, name: str, rows: Sequence[SavedRow], functions: Mapping[str, OldToNew]
 ) -> None:
-    """Let cells begin with these of a saved state, before all merges. `functions` are those that
-    the merges of a window call, by the names under which they were saved."""
+    """Start cells with the rows of a saved state, before all merges.
+
+    `functions` has the functions that a window's merges call, by their saved names.
+    """
     state = cells.states[name]
     if state.last is not None:
         rows = sorted(rows, key=lambda row: (row[0], row[1]["number"]))
@@ -78,14 +83,13 @@ def restore(
 
 
 def saved_functions(saved: FinalState) -> dict[str, OldToNew]:
-    """Return the functions that merges into a state call, by the names under which they are
-    saved."""
+    """Return the functions that merges into a state call, by their saved names."""
     functions = (merge.function for of_port in saved.merges for merge in of_port)
     return {saved_name(f): plain_function(f.function) for f in functions if f is not None}
 
 
 def contents(cells: SerialCells, name: str, time: int) -> dict[CellKey, CellContent]:
-    """Return the cells of a state in which a merge is in force at a time."""
+    """Return the cells of a state with a merge that is in force at a time."""
     state, cell_contents = cells.states[name], {}
     for key in cells.windows[name]:
         if merges := cells.in_force(state, key, cells.version, time):
@@ -100,15 +104,15 @@ def contents(cells: SerialCells, name: str, time: int) -> dict[CellKey, CellCont
 
 
 def _folded(cells: SerialCells, state: State, merges: Sequence[HeldMerge]) -> object:
-    """Return what a window is read as; it was not read before, so this may fail."""
+    """Return the value that a read of a window returns, or a text if the read fails."""
     try:
         return cells.folded(state, merges)
-    except Exception as error:  # of the user's function, too
+    except Exception as error:  # also from the user's function
         return f"it cannot be read: {type(error).__name__}"
 
 
 def _exact(value: object) -> Hashable:
-    """Return the exact sum that a cell's value stands for, if it is a finite one."""
+    """Return a cell's value as an exact sum; None unless it is a finite sum."""
     if isinstance(value, float) and math.isfinite(value):
         return Fraction(value)
     return value.finite if isinstance(value, FractionSum) and value.special == 0.0 else None
@@ -133,8 +137,10 @@ def _merge(time: int, row: Mapping[str, Any], functions: Mapping[str, OldToNew])
 
 @dataclass(frozen=True, slots=True)
 class SavedTable:
-    """A `SavedTable` has the saved cells of one state. `source` is what an engine reads them
-    through, `saved` the state that they came from."""
+    """The saved cells of one state.
+
+    The engine reads them through `source`. `saved` is the state that they were saved from.
+    """
 
     state: str
     source: Source
@@ -153,7 +159,7 @@ class SavedTable:
 
 
 def _equal(column: pa.ChunkedArray, value: object, dtype: pa.DataType) -> pa.ChunkedArray:
-    """Tell which values of a key's column are equal to one, as keys are."""
+    """Tell which values of a key column equal a value, by the equality of keys."""
     if value is None:
         return pc.is_null(column)
     if isinstance(value, float) and math.isnan(value):
@@ -175,7 +181,7 @@ def saved_table(
 
 
 def saved_rows(rows: pa.Table) -> list[SavedRow]:
-    """Return the rows of saved cells as the loop takes them."""
+    """Return the rows of saved cells in the loop's form."""
     whole = rows.combine_chunks()
     columns = {
         name: python_list(_one(whole.column(name))) for name in whole.column_names if name != "vs"
@@ -190,13 +196,13 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 @dataclass(slots=True)
 class TouchedCells:
-    """`TouchedCells` restore the saved cells that the loop touches, and record them."""
+    """Restores the saved cells that the loop touches, and records them."""
 
     tables: Mapping[str, SavedTable]
     _rows: dict[str, list[pa.Table]] = field(default_factory=dict)
 
     def restoring(self, cells: SerialCells) -> SerialCells:
-        """Let cells begin with what was saved."""
+        """Make cells start with saved values, and return them."""
         self._rows = {name: [table.rows.slice(0, 0)] for name, table in self.tables.items()}
 
         def on_first(name: str, parts: tuple[object, ...]) -> None:
@@ -212,7 +218,7 @@ class TouchedCells:
 
     @property
     def partitions(self) -> Partitions:
-        """What an engine reads that begins with the cells that were touched."""
+        """The partitions of the touched cells, for the engine to start with."""
         partitions: dict[str, Sequence[SourcePartition]] = {}
         for name, parts in self._rows.items():
             rows = pa.concat_tables(parts)

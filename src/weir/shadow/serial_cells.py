@@ -1,24 +1,23 @@
-"""The cells of an app's states as the serial loop has them: dictionaries of Python values.
+"""The serial loop's cells of an app's states: dictionaries of Python values.
 
-This is `docs/reference/handlers.md` written down once more, in the plainest way, and is never made
-faster: it stands beside the kernels to catch their mistakes, so it shares no code with them but
-the conversion of a value to a declared type, and the class of structs.
+This implements `docs/reference/handlers.md` again, as simply as possible, and is never optimised.
+Its purpose is to catch mistakes in the kernels, so it shares no code with them except the
+conversion of a value to a declared type, and the class of structs.
 
 Rules
-1. A key is a tuple of values of the state's key types; −0 = 0 and NaN = NaN in it. A cell is the
+1. A key is a tuple of values of the state's key types; in keys −0 = 0 and NaN = NaN. A cell is the
    default until something is merged into it.
-2. Values are handed out as copies: changing one changes nothing here. Every NaN in it is
-   `math.nan`.
-3. With `last`, a cell is the list of its merges; a read folds those that are in force then. With
-   `expires`, a cell ends that long after its last merge.
+2. Reads return copies, so changing one changes nothing here. Every NaN in a copy is `math.nan`.
+3. With `last`, a cell is the list of its merges; a read folds those that are in force at its time.
+   With `expires`, a cell ends that long after its last merge.
 4. `add` on DOUBLE is a sum of fractions, rounded when it is read; on DECIMAL it is exact. Other
-   sums are Python's. A value has to fit its type when it is merged; an integer or DECIMAL in a
-   window, when it is read.
+   sums are Python's. A value must fit its type when it is merged. An integer or DECIMAL in a window
+   must fit when it is read.
 5. A function that is merged into a window runs when the window is read, and sees all other cells as
-   they were just before its merge: a `version` counts merges, and `_replaced` has what each has
-   replaced, from the first such function on.
-6. What does not fit raises `Unfit`. Where a number is expected, a bool is the number that it
-   equals.
+   they were just before its merge. For this, `version` counts merges, and `_replaced` has the value
+   that each merge replaced, from the first such function on.
+6. A value that does not fit raises `Unfit`. Where a number is expected, a bool counts as the number
+   that it equals.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ CellKey: TypeAlias = tuple[Hashable, ...]
 OldToNew: TypeAlias = Callable[..., object]
 OF_ELEMENTS = ("append", "add_to_set", "top_k")
 _DIGITS = Context(prec=100)
-"""More than sums of DECIMALs have."""
+"""A precision that no sum of DECIMALs exceeds."""
 
 
 # --- values ----------------------------------------------------------------------------------
 
 
 def copied(value: object) -> Any:
-    """Return a value that shares nothing with this one that could be changed.
+    """Return a copy of a value that shares no mutable part with it.
 
     >>> copied({"a": (1, 2)}).a
     [1, 2]
@@ -75,7 +74,7 @@ class NanKey(Enum):
 
 
 def same_as_key(value: object) -> Hashable:
-    """Return what is equal for values that are equal as keys.
+    """Return an object that is equal for values that are equal as keys.
 
     >>> same_as_key(-0.0) == same_as_key(0.0), same_as_key(math.nan) == same_as_key(math.nan)
     (True, True)
@@ -92,7 +91,7 @@ def same_as_key(value: object) -> Hashable:
 
 @dataclass(frozen=True, slots=True)
 class FractionSum:
-    """A `FractionSum` is a sum of doubles: of the finite ones, and what the others make of it."""
+    """A sum of doubles: the exact sum of the finite ones, and the effect of the others."""
 
     finite: Fraction = Fraction(0)
     special: float = 0.0
@@ -112,16 +111,16 @@ class FractionSum:
 
 
 def seen(value: Any) -> Any:
-    """Return what a reader sees of what a cell holds."""
+    """Return what a read sees of a cell's content."""
     return value.rounded() if isinstance(value, FractionSum) else value
 
 
 class Unfit(TypeError):
-    """A state cannot take or give a value: that ends the loop, even if a handler catches it."""
+    """A state cannot take or return a value; this ends the loop even if a handler catches it."""
 
 
 def fit(what: str, value: object, dtype: pa.DataType) -> Any:
-    """Return the value as one of this type, in memory of its own; `Unfit` if it does not fit."""
+    """Return a new value of this type; `Unfit` if the value does not fit."""
     try:
         return settled_value(dtype)(value)
     except Misfit as misfit:
@@ -129,7 +128,7 @@ def fit(what: str, value: object, dtype: pa.DataType) -> Any:
 
 
 def given_default(state: State) -> Any:
-    """Return a state's default, which is declared as tuples where it is nested."""
+    """Return a state's default; a nested one is declared as tuples."""
 
     def plain(value: Any, dtype: pa.DataType) -> object:
         if value is not None and pa.types.is_list(dtype):
@@ -147,7 +146,7 @@ def given_default(state: State) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class HeldValue:
-    """A `HeldValue` is a cell without a window: its value, and when it was merged into last."""
+    """A cell without a window: its value, and the time of its last merge."""
 
     time: int
     value: object
@@ -155,7 +154,7 @@ class HeldValue:
 
 @dataclass(frozen=True, slots=True)
 class HeldMerge:
-    """A `HeldMerge` is one merge in a window; the version is that just before it."""
+    """One merge in a window; `version` is the version just before it."""
 
     version: int
     time: int
@@ -166,7 +165,7 @@ class HeldMerge:
 
 @dataclass(slots=True)
 class SerialCells:
-    """`SerialCells` are all cells of an app; see the module's rules."""
+    """All cells of an app; see the module's rules."""
 
     states: Mapping[str, State]
     now: int = 0
@@ -174,15 +173,15 @@ class SerialCells:
     version: int = 0
     values: dict[str, dict[CellKey, HeldValue]] = field(init=False)
     windows: dict[str, dict[CellKey, deque[HeldMerge]]] = field(init=False)
-    """Cells without a window, and with one, by state and key."""
+    """The merges of cells with a window, by state and key; `values` has the other cells."""
     on_first: Callable[[str, tuple[object, ...]], None] | None = None
-    """Is called with the state and the key before a cell is touched first: to restore it."""
+    """Called with the state and the key before a cell is first touched, to restore it."""
     _touched: set[tuple[str, CellKey]] = field(default_factory=set)
     _replaced: list[tuple[str, CellKey, HeldValue | None]] | None = None
-    """What each merge since `_replaced_from` has replaced."""
+    """The value that each merge since `_replaced_from` replaced."""
     _replaced_from: int = 0
     _function: tuple[int, int] | None = None
-    """The version and the time that a merge's function sees, while one runs."""
+    """The version and the time that a merge's function sees while it runs."""
 
     def __post_init__(self) -> None:
         self.values = {name: {} for name in self.states}
@@ -205,7 +204,7 @@ class SerialCells:
         args: tuple[object, ...],
         function: OldToNew | None = None,
     ) -> None:
-        """Merge into a cell, at the time that it is now."""
+        """Merge into a cell at the current time."""
         self.refuse_in_function(f"{name}.{'merge' if kind == 'call' else kind}()")
         state = self.states[name]
         key = self._touched_key(state, _fitting_key(state, parts))
@@ -219,7 +218,7 @@ class SerialCells:
             self._replace(state, key, HeldValue(self.now, self._merged(state, old, step)))
 
     def refuse_in_function(self, what: str) -> None:
-        """Raise `Unfit` if a merge's function runs, which may only read."""
+        """Raise `Unfit` while a merge's function runs, because it may only read."""
         if self._function is not None:
             raise Unfit(f"{what} in a merge's function: it may read, not merge or emit")
 
@@ -231,7 +230,7 @@ class SerialCells:
         return key
 
     def _value(self, state: State, key: CellKey, version: int, time: int) -> object:
-        """Return what a cell without a window held before the merge with this number."""
+        """Return the value of a cell without a window at a version and a time."""
         held = self.values[state.name].get(key)
         if version < self.version:
             assert self._replaced is not None, "only functions in windows look back"
@@ -250,8 +249,8 @@ class SerialCells:
         self.version += 1
 
     def _hold(self, state: State, key: CellKey, merge: HeldMerge) -> None:
-        """Put a merge into a window, and drop those that nobody sees any more."""
-        if self._replaced is not None:  # versions are places in it
+        """Add a merge to a window, and drop merges that no read can see any more."""
+        if self._replaced is not None:  # versions are positions in this list
             self._replaced.append(("", (), None))
         held = self.windows[state.name].setdefault(key, deque())
         held.append(merge)
@@ -261,20 +260,20 @@ class SerialCells:
         self.version += 1
 
     def in_force(self, state: State, key: CellKey, version: int, time: int) -> list[HeldMerge]:
-        """Return the merges of a window before a version that a read at a time sees."""
+        """Return the merges of a window, before a version, that a read at a time sees."""
         assert state.last is not None
         held = self.windows[state.name].get(key, ())
         return [m for m in held if m.version < version and m.time <= time < m.time + state.last]
 
     def folded(self, state: State, merges: Iterable[HeldMerge]) -> Any:
-        """Return what merges make of the default, as it is read."""
+        """Return the value that a read of a window returns: the default after these merges."""
         value = given_default(state)
         for merge in merges:
             value = self._merged(state, value, merge)
         return fit(f"state {state.name}", seen(value), state.type)
 
     def _merged(self, state: State, old: Any, merge: HeldMerge) -> object:
-        """Return what a cell holds after a merge."""
+        """Return the content of a cell after a merge."""
         value, kind = seen(old), merge.kind
         x: Any = merge.args[0] if merge.args else None
         if value is None and kind not in ("set", "call"):
@@ -298,7 +297,7 @@ class SerialCells:
                 there = [same_as_key(element) for element in value]
                 new = value if same_as_key(x) in there else [*value, x]
             case "top_k":
-                # Sorting is stable: of equal ones the earlier stays in front.
+                # Sorting is stable, so of equal values the earlier stays in front.
                 new = sorted([*value, x], key=_rank, reverse=True)[: merge.args[1]]
             case "call":
                 assert merge.function is not None
@@ -319,7 +318,7 @@ class SerialCells:
 
 
 def _fitting_key(state: State, parts: tuple[object, ...]) -> tuple[object, ...]:
-    """Return a key as values of its types, where they are known."""
+    """Return a key with its parts as values of the key types, where these are known."""
     if state.keys is None:
         return parts
     if len(parts) != len(state.keys):
@@ -329,7 +328,7 @@ def _fitting_key(state: State, parts: tuple[object, ...]) -> tuple[object, ...]:
 
 
 def _fitting(state: State, kind: MergeKind, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments of a merge as values, or elements, of the state's type."""
+    """Return the arguments of a merge as values, or as elements, of the state's type."""
     if kind == "call":
         return args
     if args[0] is None and kind not in ("set", "append", "add_to_set"):
@@ -341,5 +340,5 @@ def _fitting(state: State, kind: MergeKind, args: tuple[Any, ...]) -> tuple[Any,
 
 
 def _rank(value: Any) -> tuple[bool, Any]:
-    """Order NaN above all numbers."""
+    """Return a sort key that puts NaN above all numbers."""
     return (True, 0) if value != value else (False, value)

@@ -1,18 +1,18 @@
-"""The plain serial loop: an app's own functions, one event after the other, in log order.
+"""The plain serial loop: runs an app's own functions on one event after the other, in log order.
 
-This is what an app means (`docs/reference/handlers.md`). The engine computes the same many events
-at a time; a shadow run compares the two (`comparison.py`). Nothing here is made faster.
+This is what an app means (`docs/reference/handlers.md`). The engine computes the same for many
+events at a time, and a shadow run compares the two (`comparison.py`). Nothing here is optimised.
 
 Rules
-1. CPython runs the user's functions as they are. States and emits reach the loop through
-   `handlers/runs/running_event.py`; cells are `serial_cells.py`. Parameters are their plain values
-   meanwhile.
-2. An event and what a state holds are handed out as copies, to each handler its own: a handler may
-   change a list that it was given, and nobody else sees it.
-3. An emitted row has the lifetime of its event and values of the stream's types.
-4. The first exception ends the loop: what the failing event has emitted until then does not count.
-   What a state or an emit refuses ends it even if a handler catches it; what a merge's function
-   raises is the handler's own.
+1. CPython runs the user's functions unchanged. States and emits reach the loop through
+   `handlers/runs/running_event.py`; cells are in `serial_cells.py`. While handlers run, parameters
+   are their plain values.
+2. Each handler gets its own copies of the event and of states' values. It may change a list that it
+   got, and no other handler sees the change.
+3. An emitted row has the lifetime of its event, and values of the stream's types.
+4. The first exception ends the loop; rows that the failing event emitted before it do not count. An
+   error of a state or an emit ends the loop even if a handler catches it. A handler may catch what
+   a merge's function raises.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from weir.shadow.serial_cells import CellKey, SerialCells, Unfit, copied, fit, s
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """A `LogEvent` is one event: its type, its lifetime (`ve` None: open), its columns' values."""
+    """One event: its type, its lifetime (`ve` None: open), its columns' values."""
 
     type: str
     vs: int
@@ -48,7 +48,7 @@ class LogEvent:
 
 @dataclass(frozen=True, slots=True)
 class HandlerLine:
-    """A `HandlerLine` is a line of the user's code that a handler has reached."""
+    """A line of the user's code in a handler."""
 
     handler: str
     file: str
@@ -57,8 +57,7 @@ class HandlerLine:
 
 @dataclass(frozen=True, slots=True)
 class LoopRow:
-    """A `LoopRow` is a row that the loop has emitted: for which event (their numbers count from 0),
-    and where."""
+    """A row that the loop emitted, with its event and line; events are numbered from 0."""
 
     name: str
     vs: int
@@ -69,7 +68,7 @@ class LoopRow:
 
 
 class LoopFailed(Exception):
-    """A handler raised, or a value did not fit: for which event, why, and where."""
+    """A handler raised, or a value did not fit: at which event, why, and at which line."""
 
     def __init__(self, event: int, cause: str, at: HandlerLine) -> None:
         super().__init__(f"{at.handler} ({at.file}:{at.line}): {cause}")
@@ -78,9 +77,12 @@ class LoopFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SerialApp:
-    """A `SerialApp` is what the loop needs of an app: the handlers of each event type in the order
-    in which they run, its states, the columns of what it emits, the values of its parameters. Rows
-    of a stream that is not among `emitted` are kept as they are."""
+    """What the loop needs of an app.
+
+    This is the handlers of each event type in the order in which they run, the states, the columns
+    of emitted streams, and the values of parameters. Rows of a stream that is not in `emitted` are
+    kept unchanged.
+    """
 
     app: App
     handlers: Mapping[str, Sequence[str]]
@@ -91,15 +93,17 @@ class SerialApp:
 
 @dataclass(slots=True)
 class SerialLoop:
-    """A `SerialLoop` takes events in log order; see the module's rules. It is the `RunningEvent`
-    that handlers reach while it runs them."""
+    """Processes events in log order; see the module's rules.
+
+    While it runs handlers, it is the `RunningEvent` that they reach.
+    """
 
     of: SerialApp
     cells: SerialCells = field(init=False)
     events: int = 0
     """How many events it has processed."""
     merged: list[tuple[str, CellKey, HandlerLine]] = field(default_factory=list)
-    """The cells that the last event has merged into, and where."""
+    """The cells into which the last event merged, with the lines."""
     _rows: list[LoopRow] = field(default_factory=list)
     _event: LogEvent = field(init=False)
     _handler: str = ""
@@ -128,7 +132,7 @@ class SerialLoop:
                         raise self._refused
                 except KeyboardInterrupt:
                     raise
-                except BaseException as error:  # whatever the user's code raises ends the loop
+                except BaseException as error:  # any exception of the user's code ends the loop
                     at = _raised_at(name, function.__code__.co_filename, error)
                     raise LoopFailed(self.events, describe(error), at) from error
         self.events += 1
@@ -167,7 +171,7 @@ class SerialLoop:
 
     @contextmanager
     def _ends_the_loop(self) -> Iterator[None]:
-        """Remember what is refused here, if it is the first."""
+        """Remember the first error that is raised here."""
         try:
             yield
         except (Unfit, PlanError) as refused:
@@ -175,7 +179,7 @@ class SerialLoop:
             raise
 
     def _line(self) -> HandlerLine:
-        """Return the innermost line of the handler's file that is being run."""
+        """Return the innermost line of the handler's file that is running."""
         file = self.of.app.handlers[self._handler].function.__code__.co_filename
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename != file:
@@ -185,8 +189,7 @@ class SerialLoop:
 
 @dataclass(frozen=True, slots=True)
 class LoopResult:
-    """A `LoopResult` is what the loop has done: rows by stream in order, itself as it is now, and
-    what ended it, if anything did."""
+    """The results of the loop: rows by stream in order, the loop itself, and any failure."""
 
     rows: dict[str, list[LoopRow]]
     loop: SerialLoop
@@ -194,7 +197,7 @@ class LoopResult:
 
     @property
     def events(self) -> int:
-        """How many events it took, the failing one aside."""
+        """How many events it processed, not counting a failing one."""
         return self.loop.events
 
     @property
@@ -205,7 +208,7 @@ class LoopResult:
 def run_loop(
     loop: SerialLoop, events: Iterable[LogEvent], goes_on: Callable[[], bool] = lambda: True
 ) -> LoopResult:
-    """Run the loop over events, up to the first that fails, while `goes_on` says so."""
+    """Run the loop over events until one fails, while `goes_on` returns true."""
     rows: dict[str, list[LoopRow]] = {name: [] for name in loop.of.emitted}
     failed = None
     try:
@@ -222,7 +225,7 @@ def run_loop(
 def _row(
     name: str, columns: Mapping[str, pa.DataType], fields: Mapping[str, object]
 ) -> tuple[object, ...]:
-    """Return the values of an emit in the order and of the types of its stream's columns."""
+    """Return the values of an emit with the order and the types of its stream's columns."""
     for column in {**columns, **fields}:
         if column not in columns:
             raise PlanError(f"`{name}` has no column `{column}`")
@@ -234,6 +237,6 @@ def _row(
 
 
 def _raised_at(handler: str, file: str, error: BaseException) -> HandlerLine:
-    """Return the last line of the handler's file that an exception has passed."""
+    """Return the last line of the handler's file in an exception's traceback."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     return HandlerLine(handler, file, (lines[-1] or 0) if lines else 0)

@@ -1,15 +1,16 @@
 """A shadow run: compares the serial loop and the engine over the first events of logs.
 
 Rules
-1. The loop goes first. Where it has used up its time, the comparison ends at the event that it has
-   reached; the engine gets the events up to there.
-2. Where the loop fails at an event, the engine must fail too when it gets that event, and must not
-   before.
+1. The loop runs first. If it uses up its time, the comparison ends at the event that it has
+   reached, and the engine gets the events up to there.
+2. If the loop fails at an event, the engine must fail too when it gets that event, and must not
+   fail before.
 3. A difference is narrowed down to the first event with which the two differ, by running both over
    fewer events.
-4. Where a guard of handlers ends the engine's run (an access that was not planned, a change of what
-   lives outside), its error is raised as it is: the run would end so, and no answer differs. What
-   the loop has changed outside is looked for as well, since the engine then runs in its wake.
+4. A guard of handlers may end the engine's run, because of an access that was not planned or a
+   change of an outside object. Its error is raised unchanged: a real run would end in the same way,
+   and no result differs. Changes of outside objects by the loop are checked as well, since the
+   engine runs after it.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from weir.shadow.serial_loop import (
 )
 
 SECONDS = 1.0
-"""How long the loop of one comparison may take, unless a number of events is set."""
+"""The time limit for the loop in one comparison, unless a number of events is set."""
 
 
 class ShadowEvents(Protocol):
-    """Holds the events of a comparison, which both sides get."""
+    """The events of a comparison, for both sides."""
 
     @property
     def events(self) -> Sequence[LogEvent]: ...
@@ -53,28 +54,28 @@ class ShadowEvents(Protocol):
         ...
 
     def partitions(self, count: int) -> Partitions:
-        """Return what an engine reads that gets the first so many events."""
+        """Return partitions with the first `count` events, for the engine."""
         ...
 
     def place(self, number: int) -> str:
-        """Say where an event stands, if that is known."""
+        """Return the place of an event, if it is known."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ShadowRun:
-    """Holds both sides of a comparison; see the module's rules."""
+    """Both sides of a comparison; see the module's rules."""
 
     serial: SerialApp
     plan: EnginePlan
     first: ShadowEvents
     tables: Mapping[str, SavedTable] = field(default_factory=dict)
-    """The saved states that both begin with."""
+    """The saved states that both sides start with."""
     seconds: float | None = SECONDS
     variant: str = ""
 
     def compare(self) -> int:
-        """Run both, and return over how many events they agree; ReplayDiffers if they do not."""
+        """Run both sides; return over how many events they agree, or raise ReplayDiffers."""
         with collecting_later():
             return self._compare()
 
@@ -88,7 +89,7 @@ class ShadowRun:
             self._check_fails(failed, self._engine(count + 1, touched))
             if not self.first.can_be_cut:
                 return count
-            loop, touched = self._loop(count)  # without what the failing event has done
+            loop, touched = self._loop(count)  # without the effects of the failing event
         difference = self._difference(loop, self._engine(count, touched), count)
         if difference is not None:
             raise self._narrowed(difference, count)
@@ -117,7 +118,7 @@ class ShadowRun:
     # --- what differs ------------------------------------------------------------------------
 
     def _narrowed(self, difference: SerialDifference, count: int) -> ReplayDiffers:
-        """Find the first event with which the two differ; over `count` events they do."""
+        """Find the first event at which both sides differ; over `count` events they do."""
         if not self.first.can_be_cut:
             return self._error(difference, 0, difference.at)
         low = 0
@@ -142,8 +143,11 @@ class ShadowRun:
     def _error(
         self, difference: SerialDifference, number: int, at: HandlerLine | None
     ) -> ReplayDiffers:
-        """Make the error of a difference at an event; they count from 1, and 0 is unknown. Where
-        no line has done anything, it names the first handler of the event."""
+        """Make the error for a difference at an event.
+
+        Events are numbered from 1; 0 means unknown. If no line is known, it names the event's first
+        handler.
+        """
         event = self.first.events[number - 1] if number else None
         return difference_error(
             self.serial.app,

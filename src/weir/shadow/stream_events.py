@@ -1,8 +1,8 @@
 """Computes the events of an app whose event types are streams of a program.
 
 The streams run over the first rows of the program's sources, and both sides of a comparison get the
-resulting events. These need not be the first events of a longer run (a window that is cut short is
-another row), but they are valid events.
+resulting events. They need not be the first events of a longer run, because a window that is cut
+short gives another row, but they are valid events.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weir.shadow.serial_loop import LogEvent
 
 @dataclass(frozen=True, slots=True)
 class StreamEvents:
-    """Holds the events of streams over some rows of their sources; see `ShadowEvents`."""
+    """The events of streams over some rows of their sources; see `ShadowEvents`."""
 
     events: Sequence[LogEvent]
     sources: Partitions
@@ -44,7 +44,7 @@ class StreamEvents:
 
 @dataclass(frozen=True, slots=True)
 class PartitionHead:
-    """A partition of which only the first rows are read, at most `most`."""
+    """The first rows of a partition, at most `most`."""
 
     whole: SourcePartition
     most: int
@@ -62,9 +62,11 @@ class PartitionHead:
 
 
 def stream_events(rows: Mapping[str, Node], sources: Partitions) -> StreamEvents:
-    """Run the streams of event types, which are in order of declaration, over these rows.
-    UnknownToPython if an event has a value that Python does not have."""
-    # Who numbers rows sees them in order.
+    """Run the streams of event types, in order of declaration, over these rows.
+
+    UnknownToPython if an event has a value that Python cannot represent.
+    """
+    # Operators that number rows get them in order.
     outputs = [Output(name, Number(node), "") for name, node in rows.items()]
     program = program_of(outputs)
     batches: list[list[Batch]] = [[] for _ in outputs]
@@ -78,5 +80,5 @@ def stream_events(rows: Mapping[str, Node], sources: Partitions) -> StreamEvents
         ]
     except RowFailure as failure:
         raise UnknownToPython(f"the serial loop cannot take an event: {failure.why}") from None
-    # Sorting is stable: at one time, event types stay in order of declaration.
+    # Sorting is stable, so at one time event types stay in order of declaration.
     return StreamEvents(sorted(events, key=lambda event: event.vs), sources)

@@ -1,8 +1,8 @@
 """Runs the serial loop over all events, and compares it with the files that the engine wrote.
 
-Digests are compared, whatever the number of rows. The loop's rows are kept in memory, and beyond
-`HELD` of them in a file, with the event and the line of each: if the digests differ, the first row
-that only one side has is looked up there.
+Digests are compared, however many rows there are. The loop's rows are kept with their events and
+lines: up to `HELD` rows in memory, the others in files. If the digests differ, the first row that
+only one side has is looked up there.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from weir.shadow.comparison import NOTHING, SerialDifference
 from weir.shadow.serial_loop import HandlerLine, LogEvent, LoopFailed, LoopRow, SerialLoop
 
 LocatedDifference: TypeAlias = tuple[SerialDifference, "int | None"]
-"""What differs, and the number of the event, as the loop counts them, if it is known."""
+"""A difference, and the loop's number of the event, if it is known."""
 
 
 class WholeLoop:
-    """Runs a loop over a stretch of events, and holds what it emits: for files that have these
-    shapes, by stream. Its own files are in `folder`."""
+    """Runs a loop over a sequence of events, and keeps the rows that it emits.
+
+    `shapes` has the schemas of the written files, by stream. The loop's own files go to `folder`.
+    """
 
     def __init__(self, loop: SerialLoop, shapes: Mapping[str, Schema], folder: Path) -> None:
         self._loop = loop
@@ -42,7 +44,10 @@ class WholeLoop:
             self._rows[name] = LoopRows(name, shape, own)
 
     def take(self, event: LogEvent) -> LocatedDifference | None:
-        """Take an event; return what the engine, which has gone on, cannot have done."""
+        """Process an event; return a difference if the engine cannot have done the same.
+
+        The engine has already processed the event without an error.
+        """
         try:
             emitted = self._loop.take(event)
         except LoopFailed as failed:
@@ -55,7 +60,7 @@ class WholeLoop:
         return None
 
     def difference(self, written: Mapping[str, str]) -> LocatedDifference | None:
-        """Compare the files that were written, by stream, with what was emitted."""
+        """Compare the written files, by stream, with the rows that were emitted."""
         for name, path in written.items():
             if (located := self._rows[name].difference(path)) is not None:
                 return located
@@ -70,7 +75,7 @@ HELD = 50_000
 
 
 class LoopRows:
-    """Holds the rows of one stream; see the module's text. Its files are in `folder`."""
+    """Keeps the rows of one stream, with files in `folder`; see the module's text."""
 
     def __init__(self, name: str, shape: Schema, folder: Path) -> None:
         self.name, self._shape, self._folder = name, shape, folder
@@ -90,8 +95,10 @@ class LoopRows:
             self._held = []
 
     def difference(self, path: str) -> tuple[SerialDifference, int | None] | None:
-        """Compare with the rows of an output. Return what differs, and the number of the event
-        whose row the engine lacks, if that is so."""
+        """Compare with the rows of an output; return the difference, or None.
+
+        It comes with the number of the event whose row the engine lacks, if there is one.
+        """
         (saved,) = open_outputs([path])
         total = self._digest + digest(self._batch(self._held))
         if total_digest(saved, _ignored) == total:
@@ -111,7 +118,7 @@ class LoopRows:
     def _emitted_at(
         self, mine: SavedOutput, only: OnlyHere
     ) -> tuple[int | None, HandlerLine | None]:
-        """Find the event and the line of the first row that the loop alone has."""
+        """Find the event and the line of the first row that only the loop has."""
         if not only.rows:
             return None, None
         expected = only.rows[0]
@@ -126,7 +133,7 @@ class LoopRows:
         return None, None
 
     def _batches(self) -> Iterator[tuple[Batch, Sequence[tuple[int, HandlerLine]]]]:
-        """Give all rows again, with the event and the line of each."""
+        """Yield all rows again, with the event and the line of each."""
         for file in self._files:
             with pa.OSFile(os.fspath(file)) as opened:
                 record = pa.ipc.open_file(opened).get_batch(0)
@@ -167,9 +174,9 @@ def _shown(only: OnlyHere) -> str:
 
 
 def _ticks(time: object) -> int:
-    """Return the ticks of a time as JSON has it."""
+    """Return the ticks of a time in JSON's form."""
     return time if isinstance(time, int) else int(parse_timestamps(pa.array([time]))[0].value)
 
 
 def _ignored(rows: int) -> None:
-    """Ignore the number of rows that were read."""
+    """Ignore a number of rows that were read."""

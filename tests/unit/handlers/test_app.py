@@ -365,7 +365,7 @@ def test_a_file_travels_as_its_text(tmp_path: Path) -> None:
             "import weir\na = weir.App('a')\nb = a.param('lim', 1) * 2",
             None,
             "app.py, line 3: the parameter `lim` works inside of handlers, while an app runs; "
-            "a run says its value: compute with it in a handler",
+            "a run sets its value: use it in a handler",
         ),
     ],
 )

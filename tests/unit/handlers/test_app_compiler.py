@@ -569,7 +569,7 @@ def test_a_serial_handler_touches_only_what_its_order_counts_with(writes: bool) 
 
     app.serial(judge, count)
     what = "judge merges into n" if writes else "judge reads n with the key 1"
-    hint = "its text does not name that: call the state by its name, or hand it over"
+    hint = "the text of the handler does not show it: use the state by its name, or pass it on"
     why = f"{what} in a way that was not found when the app was planned; {hint}"
     with pytest.raises(OperatorFailed, match=why):
         weir.collect(compile_app(app).emitted["seen"], inputs=events_log())

@@ -139,7 +139,7 @@ def test_a_state_cannot_go_to_a_link_or_below_a_file(app: App) -> None:
     Path("nowhere").symlink_to("gone")
     refused(app, "'link' is a link; give the folder itself for the state", state_out="link")
     refused(app, "'nowhere' is a link", state_out="nowhere")
-    refused(app, "no state can go to 'm.jsonl/x': '", state_out="m.jsonl/x")
+    refused(app, "cannot save a state to 'm.jsonl/x': '", state_out="m.jsonl/x")
     refused(app, "/m.jsonl' is a file", state_out="m.jsonl/x/y")
     refused(app, "'.' has other files, and no saved state", out="/dev/null/x", state_out=".")
     replay_app(app, logs=LOGS, out="out", state_out="link/state")

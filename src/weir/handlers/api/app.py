@@ -11,8 +11,8 @@
             app.emit("spam", message=e.id)
 
 A wrong declaration raises at the call. Handlers are analysed from their source (`analysis.py`) and
-compiled (`app_compiler.py`) when somebody asks for what the app emits.
-`docs/design/0017-replay.md` defines what an app means.
+compiled (`app_compiler.py`) when its emitted rows are requested. `docs/design/0017-replay.md`
+defines what an app means.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ HandlerFunction = TypeVar("HandlerFunction", bound=Callable[..., object])
 
 
 class App(EmittingApp):
-    """An `App` is event handlers over versioned state: the answer is that of a serial loop.
+    """Event handlers over versioned state, with the answer of a serial loop over the events.
 
     >>> app = App("spam")
     >>> message = app.events("message", "id BIGINT, sender BIGINT, ts BIGINT", vs="ts")
@@ -82,17 +82,17 @@ class App(EmittingApp):
     def __init__(self, name: str) -> None:
         self.name = check_app_name("an app", name)
         self.event_types: dict[str, EventType] = {}
-        """In order of declaration, as all of these are."""
+        """Event types by name, in order of declaration; so are the mappings below."""
         self.states: dict[str, State] = {}
         self.params: dict[str, AppParam] = {}
         self.handlers: dict[str, EventHandler] = {}
         self.emit_declarations: dict[str, EmitDeclaration] = {}
         self.imported: ImportedFrom | None = None
-        """The file that the app is from, if `load_app` ran that; the app travels as its text."""
+        """The file that `load_app` ran, if the app is from one; other processes get its text."""
         self.code: tuple[tuple[str, str], ...] = ()
         """The file and modules that the app was loaded from, each with its fingerprint."""
         self.needed: tuple[tuple[str, str], ...] = ()
-        """What its code needs and what does not travel, each with the file that imports it."""
+        """Modules that other processes must have for its code, with the file that imports each."""
         self.turn = threading.RLock()
         """Held while a runner runs the handlers."""
         self._serial: list[tuple[Callable[..., object], ...]] = []
@@ -116,8 +116,10 @@ class App(EmittingApp):
         max_record: str | int = MAX_RECORD,
         unit: Literal["s", "ms", "us", "ns", "tick"] | None = None,
     ) -> EventType:
-        """Declare an event type: a log with these columns (as STREAM in a script), or the rows of
-        any stream. Times in BIGINT are ticks, microseconds, unless `unit` says what they count.
+        """Declare an event type: a log with these columns, or the rows of any stream.
+
+        A log corresponds to STREAM in a script. Times in BIGINT are ticks (microseconds), unless
+        `unit` names another unit.
 
         >>> app = App("a")
         >>> app.events("click", {"user": "STRING", "at": "TIMESTAMP"}, vs="at", delay="10s").name
@@ -185,10 +187,10 @@ class App(EmittingApp):
         last: Ticks | None = None,
         expires: Ticks | None = None,
     ) -> State:
-        """Declare versioned state, a cell for each key; its type is that of the default, or `type`.
+        """Declare versioned state: a cell for each key, of type `type` or of the default's type.
 
-        With `last`, a read sees only merges that are not older than that. With `expires`, a cell
-        returns to the default when nothing was merged into it for that long.
+        With `last`, a read sees only merges of that last span of time. With `expires`, a cell
+        returns to the default after that time without a merge.
 
         >>> app = App("a")
         >>> app.state("recent", default=0, last="7d").last
@@ -217,7 +219,7 @@ class App(EmittingApp):
         return self.states[name]
 
     def param(self, name: str, default: ParamValue) -> Any:
-        """Declare a parameter, which handlers use as its value; a run may set another value.
+        """Declare a parameter, which handlers use like its value; each run may set another value.
 
         >>> app = App("a")
         >>> app.param("threshold", 0.2)
@@ -276,10 +278,10 @@ class App(EmittingApp):
         return decorate
 
     def serial(self, *handlers: Callable[..., object]) -> Any:
-        """Let a group of handlers run in one partition, row by row: they may contain any code.
+        """Run a group of handlers in one partition, row by row, so that they may contain any code.
 
-        `@app.serial` at a handler, or `app.serial(count, judge)` for several that belong together;
-        `app.serial()` is for all handlers of the app.
+        Write `@app.serial` at one handler, `app.serial(count, judge)` for several that belong
+        together, or `app.serial()` for all handlers of the app.
 
         >>> app = App("a")
         >>> click = app.events("click", "user STRING, at BIGINT", vs="at")
@@ -319,7 +321,7 @@ class App(EmittingApp):
     # --- what comes out -------------------------------------------------------------------
 
     def emit(self, name: str, /, **fields: object) -> None:
-        """Emit a row, inside of a handler; it gets the lifetime of the event."""
+        """Emit a row from a handler; it gets the lifetime of the event."""
         live = self.__dict__.get("emit")  # where somebody kept this method from before it was bound
         if live is not None:
             live(name, **fields)
@@ -328,7 +330,7 @@ class App(EmittingApp):
         current("app.emit()").emit(name, plain)
 
     def emits(self, name: str, columns: ColumnsText) -> None:
-        """Declare the columns of an emitted stream; without, they are those of the emits.
+        """Declare the columns of an emitted stream; otherwise they are those of its emits.
 
         >>> app = App("a")
         >>> app.emits("spam", "message BIGINT, score DOUBLE")
@@ -344,7 +346,7 @@ class App(EmittingApp):
         self.emit_declarations[name] = EmitDeclaration(name, tuple(declared.items()))
 
     def emitted(self, name: str, *, params: Mapping[str, object] | None = None) -> Stream:
-        """Return what is emitted under a name, as a stream for queries and outputs."""
+        """Return the rows that are emitted under a name, as a stream for queries and outputs."""
         stream = provided("app_emitted")(self, name, params=params or {})
         assert isinstance(stream, Stream)
         return stream
@@ -366,7 +368,7 @@ class App(EmittingApp):
         return compile_app(self, params=params, streams=streams).emitted
 
     def travel_with(self, file: ImportedFrom) -> None:
-        """Note which file the app is from: other processes get the file's text."""
+        """Note the file that the app is from; other processes then get the file's text."""
         self.imported = file
 
     def program(
@@ -378,9 +380,11 @@ class App(EmittingApp):
         params: Mapping[str, object] | None = None,
         vectorise: bool = True,
     ) -> Program:
-        """Return the app as a program for any runner, which writes what is emitted to files in
-        `out`. `logs` has the paths of logs by event type. Without `out`, the program can only be
-        inspected, and needs no logs."""
+        """Return the app as a program for any runner; it writes emitted rows to files in `out`.
+
+        `logs` has the paths of logs by event type. Without `out`, the program can only be
+        inspected, and needs no logs.
+        """
         program = provided("app_program")(
             self, logs=logs, out=out, format=format, params=params, vectorise=vectorise
         )
@@ -405,12 +409,12 @@ class App(EmittingApp):
         """Run the app over its logs, as `weir replay` does, and write what it emits to `out`.
 
         `logs` has paths by event type. Only events with start ≤ vs < end count (ticks, or ISO
-        8601). `batch` is how many events of all logs together are a batch. `state_in` is a saved
-        state to start from, `state_out` a folder for the final one. A parameter with a list of
-        values makes variants, each in a folder of its own. `fresh` discards what earlier runs of
-        this replay have finished. The runner is `local`, or `offline`: Spark jobs in the session
-        `spark=`, or in one made with `master=` and `settings=`. More options: `parallelism=`,
-        `cut=`, `check=`, `shadow=`, `vectorise=`, `progress=`.
+        8601). `batch` is the number of events in a batch, counted over all logs. `state_in` is a
+        saved state to start from, `state_out` a folder for the final state. A parameter with a list
+        of values makes variants, each in a folder of its own. `fresh` discards the finished parts
+        of earlier runs of this replay. The runner is `local`, or `offline`: Spark jobs in the
+        session `spark=`, or in one made with `master=` and `settings=`. More options:
+        `parallelism=`, `cut=`, `check=`, `shadow=`, `vectorise=`, `progress=`.
 
         The report has `variants` with their `outputs` (`path`, `rows`, `digest`), `events` and
         `batches`.
@@ -460,7 +464,7 @@ def _likely_time(columns: Mapping[str, pa.DataType]) -> str:
 
 
 def _handler_name(function: object) -> str:
-    """Return the name of a function that can be a handler; PlanError if it cannot."""
+    """Return the name of a function that can be a handler; raise PlanError if it cannot."""
     name = getattr(function, "__name__", None)
     if not inspect.isfunction(function) or not isinstance(name, str):
         raise PlanError(f"a handler is a function, not a {type(function).__name__}")
@@ -469,7 +473,7 @@ def _handler_name(function: object) -> str:
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise PlanError(f"the handler `{name}` is asynchronous", hint="write it without async")
     if inspect.isgeneratorfunction(function):
-        hint = "app.emit(…) gives rows out"
+        hint = "app.emit(…) emits rows"
         raise PlanError(f"the handler `{name}` is a generator, as it has a `yield`", hint=hint)
     parameters = list(inspect.signature(function).parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

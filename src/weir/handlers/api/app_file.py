@@ -1,4 +1,4 @@
-"""Loads an app from the user's file; other processes run the same text.
+"""Loads an app from the user's file; other processes load it from the same text.
 
 Rules
 1. The file runs like a file that IMPORT names (`plan/usercode/imported_files.py`): under a private
@@ -23,7 +23,7 @@ from weir.plan.usercode.module_search import reached_from
 
 
 def load_app(path: str | Path, name: str | None = None) -> App:
-    """Run a file and return its app: the only one, or that of this name."""
+    """Run a file and return its only app, or the app with this name."""
     file = Path(path)
     if file.suffix != ".py" or not file.is_file():
         raise PlanError(f"no Python file '{path}'", hint="an app is a .py file with weir.App(…)")
@@ -49,7 +49,7 @@ def arrived_app(imported: ImportedFrom, name: str) -> App:
 
 
 def _apps(imported: ImportedFrom) -> dict[str, App]:
-    """Return the apps that a file made, by their names; they travel with the file from now on."""
+    """Return a file's apps by name; from now on they travel with the file."""
     apps: dict[str, App] = {}
     for thing in imported.things():
         if issubclass(type(thing), App):

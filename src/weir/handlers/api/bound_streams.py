@@ -13,8 +13,10 @@ from weir.plan.fluent.stream import Stream
 
 
 def with_streams(events: Mapping[str, EventType], streams: Mapping[str, Stream]) -> list[EventType]:
-    """Return the event types of an app, those that have a stream here over its rows; PlanError if a
-    stream lacks a column of its events, or has it in another type."""
+    """Return an app's event types, with these streams in place of the logs of some.
+
+    PlanError if a stream lacks a column of its events, or has it in another type.
+    """
     for name in streams:
         if name not in events:
             raise unknown("event type", name, events)
@@ -27,7 +29,7 @@ def with_streams(events: Mapping[str, EventType], streams: Mapping[str, Stream])
 
 
 def _fitted(event: EventType, stream: Stream) -> Stream:
-    """Return the columns that events have, of a stream that may have more."""
+    """Return a stream with only the columns that events have."""
     types = dict(stream.schema.columns)
     what = f"the stream `{stream.name}`" if stream.name else "the stream"
     for name, dtype in event.columns:

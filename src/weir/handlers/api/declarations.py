@@ -1,7 +1,7 @@
 """What an app declares: event types, states, parameters, handlers.
 
-These are data for analysis and compilation. In handlers that run row by row they work as the user
-wrote them, for as long as the runner binds them (`live_handles.py`, `running_event.py`).
+Analysis and compilation use these as data. In handlers that run row by row their methods work,
+while the runner binds them (`live_handles.py`, `running_event.py`).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["AppParam", "EmitDeclaration", "EventHandler", "EventType", "State"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventType:
-    """An `EventType` is an input of an app: a log of its own, or the rows of a stream.
+    """An input of an app: a log of its own, or the rows of a stream.
 
-    `path` is None where neither a path nor a stream was given: then a run says it (`--log`).
+    `path` is None if neither a path nor a stream was given; then the run gives it (`--log`).
     """
 
     app: App = field(repr=False)
     name: str
     stream: Stream
     index: int
-    """Its number in order of declaration, which decides between events of one instant."""
+    """Its number in order of declaration, which orders events of the same time."""
     path: str | None = None
     options: SourceOptions | None = None
     """The WITH options of a log; None if the events are another stream's rows."""
@@ -47,12 +47,12 @@ class EventType:
 
     @property
     def columns(self) -> tuple[tuple[str, pa.DataType], ...]:
-        """The attributes that events have in addition to `vs` and `ve`, with their types."""
+        """The events' columns in addition to `vs` and `ve`, with their types."""
         return self.stream.schema.columns
 
     @property
     def is_log(self) -> bool:
-        """Whether the events are a log's, whose path a run may say."""
+        """Whether the events come from a log, whose path a run may set."""
         return self.options is not None and isinstance(self.stream.node, Source)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
@@ -61,10 +61,10 @@ class EventType:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A `State` is versioned state: a cell for each key, the default until something is merged.
+    """Versioned state: a cell for each key, with the default until something is merged.
 
-    The methods work inside of handlers, while these run: whoever runs them binds what the methods
-    do (`live_handles.py`). A key is one value, or a tuple of several.
+    The methods work only while handlers run: the runner binds them (`live_handles.py`). A key is
+    one value, or a tuple of several.
     """
 
     app: App = field(repr=False)
@@ -73,12 +73,12 @@ class State:
     default: object
     """Immutable: lists are tuples, structs are tuples of (name, value) pairs."""
     keys: tuple[pa.DataType, ...] | None = None
-    """The types of the key's columns, if they were said."""
+    """The types of the key's columns, if they were declared."""
     last: int | None = None
     expires: int | None = None
 
     def get(self, key: object) -> Any:
-        """Return a copy of a key's value: what all merges before have made of the default."""
+        """Return a copy of a key's value: the default after all earlier merges."""
         live = self.__dict__.get("get")  # where somebody kept this method from before it was bound
         if live is not None:
             return live(key)
@@ -89,7 +89,7 @@ class State:
         self._merge(key, "call", (), function)
 
     def add(self, key: object, x: object) -> None:
-        """Add a number; on DOUBLE the sum is exact, and rounded where it is read."""
+        """Add a number; a DOUBLE sum is kept exactly, and rounded when it is read."""
         self._merge(key, "add", (x,))
 
     def set(self, key: object, x: object) -> None:
@@ -137,7 +137,7 @@ class State:
 
 
 def bind_state(state: State, methods: Mapping[str, Callable[..., Any]] | None) -> None:
-    """Let these be the methods of a state; None: it has none any more."""
+    """Bind these methods to a state; None unbinds them."""
     for name in _METHODS:
         if methods is None:
             state.__dict__.pop(name, None)
@@ -150,13 +150,13 @@ def _key(key: object) -> tuple[object, ...]:
 
 
 MERGES: dict[str, MergeTraits] = {traits.method: traits for traits in MERGE_TRAITS.values()}
-"""The methods of a state that merge, with what their merges are like."""
+"""The methods of a state that merge, with the properties of their merges."""
 _METHODS = ("get", *MERGES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventHandler:
-    """An `EventHandler` is the user's function for events of some types."""
+    """The user's function for events of some types."""
 
     name: str
     function: Callable[[Any], object]
@@ -165,7 +165,7 @@ class EventHandler:
 
 @dataclass(frozen=True, slots=True)
 class EmitDeclaration:
-    """An `EmitDeclaration` is `app.emits(name, columns)`."""
+    """A call of `app.emits(name, columns)`."""
 
     name: str
     columns: tuple[tuple[str, pa.DataType], ...]
@@ -173,7 +173,7 @@ class EmitDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """A `_Plain` is a merge function whose result holds no parameters."""
+    """A merge function whose result contains no parameters."""
 
     function: Callable[[Any], object]
 
@@ -184,7 +184,7 @@ class _Plain:
 def _reduced(
     thing: EventType | State, app: App, kind: str, name: str, protocol: SupportsIndex
 ) -> str | tuple[Any, ...]:
-    """Let pickle keep the name of what a file's app declares, and all of what another does."""
+    """Pickle the name of a declaration if its app is from a file, else all of it."""
     if app.imported is None:
         return object.__reduce_ex__(thing, protocol)
     return _of_app, (app, kind, name)

@@ -22,22 +22,22 @@ from weir.events.types import BOOLEAN, parse_type, type_name
 from weir.plan.durations import Ticks, parse_duration
 
 ColumnsText: TypeAlias = "str | Mapping[str, TypeText]"
-"""Columns as `app.events` takes them: a text ("id BIGINT, ip STRING") or a mapping."""
+"""Columns for `app.events`: a text ("id BIGINT, ip STRING") or a mapping."""
 KeyTypes: TypeAlias = "TypeText | Sequence[TypeText]"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_LONGEST_NAME = 100  # with what stands around it, a file can be called so
+_LONGEST_NAME = 100  # leaves room for the rest of a file's name
 
 
 def check_app_name(what: str, name: object) -> str:
-    """Return a name that files, columns and Python can all have; raise PlanError for another."""
+    """Return a name that works in files, columns and Python; raise PlanError for any other."""
     if problem := misnamed(what, name):
         raise PlanError(problem, hint="as in 'spam_2'")
     return str(name)
 
 
 def misnamed(what: str, name: object) -> str:
-    """Describe why `check_app_name` refuses a name; empty if it does not."""
+    """Describe why `check_app_name` refuses a name; empty if it accepts it."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return f"the name of {what} is letters, digits and _, not {name!r}"
     if len(name) > _LONGEST_NAME:
@@ -82,8 +82,11 @@ def parse_keys(keys: KeyTypes) -> tuple[pa.DataType, ...]:
 
 
 def parse_span(name: str, span: Ticks) -> int:
-    """Return the ticks of `7d`, of a timedelta or of a number of ticks; at least one, and so few
-    that any time with them added, or taken away, is an int64."""
+    """Return the ticks of `7d`, of a timedelta or of a number of ticks.
+
+    PlanError unless it is at least one tick, and so small that any time plus or minus it is an
+    int64.
+    """
     ticks = parse_duration(span)
     if ticks < 1:
         raise PlanError(f"`{name}` must be at least 1 tick, not {span!r}", hint="such as '7d'")
@@ -96,7 +99,7 @@ def parse_span(name: str, span: Ticks) -> int:
 
 
 def _split(text: str) -> list[str]:
-    """Split a text at its commas that stand outside of parentheses."""
+    """Split a text at its commas outside of parentheses."""
     parts, depth = [""], 0
     for c in text:
         depth += (c in "(<") - (c in ")>")
@@ -119,8 +122,10 @@ def typed_default(
 
 
 def as_type(value: object, dtype: pa.DataType, what: str) -> object:
-    """Return a value as the Python value of its type (1 as 1.0 if that is DOUBLE); PlanError if it
-    does not fit."""
+    """Return a value as the Python value of its type (1 as 1.0 for DOUBLE).
+
+    PlanError if it does not fit.
+    """
     fits = PlanError(f"{what} is {value!r}; expected {type_name(dtype)}")
     _check_fields(value, dtype, fits)
     if isinstance(value, bool) != (dtype == BOOLEAN) and value is not None and _is_plain(dtype):
@@ -132,7 +137,7 @@ def as_type(value: object, dtype: pa.DataType, what: str) -> object:
 
 
 def frozen(value: object) -> object:
-    """Return a value that nobody can change.
+    """Return a value as an immutable one.
 
     >>> frozen({"n": 0, "last": [1, 2]})
     (('n', 0), ('last', (1, 2)))
@@ -162,7 +167,7 @@ def _check_fields(value: object, dtype: pa.DataType, misfit: PlanError) -> None:
 
 
 def _type_of(state: str, default: object) -> pa.DataType:
-    """Return the type that a default says; PlanError with what to write where it says none."""
+    """Return the type of a default; PlanError with a hint if it does not determine one."""
     if type(default) in PYTHON_TYPES:
         return PYTHON_TYPES[type(default)]
     if isinstance(default, Mapping) and default:

@@ -1,9 +1,9 @@
 """Parameters of an app: values that each run may set, as in `app.param("threshold", 0.2)`.
 
-Handlers use a parameter as if it were its value. Analysis replaces it by the value; in handlers
+Handlers use a parameter as if it were its value. Analysis replaces it by the value. In handlers
 that run row by row it is an object that behaves like the value of that run. Outside of handlers it
-has no value: whatever was computed there from the default would not change when a run sets another
-value.
+has no value, because a result computed there from the default would stay the same when a run sets
+another value.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ _WORDS = {"true": True, "false": False}
 
 
 class AppParam:
-    """An `AppParam` stands for a parameter's value. While handlers run, their code has the plain
-    value in its place (`live_handles.py`); elsewhere `.value` is the value of the run."""
+    """Stands for a parameter's value.
+
+    While handlers run, their code has the plain value in its place (`live_handles.py`). Elsewhere
+    `.value` is the value of the run.
+    """
 
     __slots__ = ("_weir_app", "_weir_default", "_weir_name")
 
@@ -34,11 +37,11 @@ class AppParam:
 
     @property
     def value(self) -> Any:
-        hint = "a run says its value: compute with it in a handler, or a function that one calls"
+        hint = "a run sets its value: use it in a handler, or in a function that a handler calls"
         return current(f"the parameter `{self._weir_name}`", hint).param(self._weir_name)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # asked by tools that look at any object
+        if name.startswith("_"):  # tools look these up on any object
             raise AttributeError(name)
         return getattr(self.value, name)
 
@@ -66,7 +69,7 @@ def _param_of(app: App, name: str) -> AppParam:
 
 
 def param_app(param: AppParam) -> App:
-    """Return the app that a parameter is of."""
+    """Return the app that a parameter belongs to."""
     return param._weir_app
 
 
@@ -75,12 +78,12 @@ def param_name(param: AppParam) -> str:
 
 
 def param_default(param: AppParam) -> ParamValue:
-    """Return the value that a parameter has if a run says no other."""
+    """Return the value that a parameter has unless a run sets another."""
     return param._weir_default
 
 
 def check_default(name: str, default: object) -> ParamValue:
-    """Return the default of a parameter; PlanError if it has no type that text can be read as."""
+    """Return a parameter's default; PlanError unless it is a bool, an int, a float or a str."""
     if type(default) in (bool, int, float, str):
         assert isinstance(default, ParamValue)
         return _checked(name, default)
@@ -91,7 +94,7 @@ def check_default(name: str, default: object) -> ParamValue:
 
 
 def param_value(param: AppParam, value: object) -> ParamValue:
-    """Return the value that a run gives to a parameter, as text or as a value of its type.
+    """Return the value that a run sets for a parameter, from a text or a value of its type.
 
     >>> param_value(AppParam(None, "n", 1), "12"), param_value(AppParam(None, "x", 0.5), 1)
     (12, 1.0)
@@ -134,7 +137,7 @@ def _misfit(param: AppParam, value: object) -> PlanError:
     )
 
 
-# --- what the value can do, the parameter can ----------------------------------------------
+# --- operations of the value, on the parameter ----------------------------------------------
 
 
 def _unary(function: Callable[[Any], object]) -> Callable[[AppParam], object]:
@@ -154,7 +157,7 @@ def _plain(value: object) -> object:
 
 
 def without_params(value: object) -> object:
-    """Return a value with the values of parameters in their place."""
+    """Return a value with each parameter in it replaced by the parameter's value."""
     kind = type(value)
     if kind is AppParam:
         assert isinstance(value, AppParam)

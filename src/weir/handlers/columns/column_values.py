@@ -1,15 +1,15 @@
-"""Turns a handler's values into columns of the plan that mean what they mean in CPython.
+"""Turns a handler's values into columns of the plan with the same meaning as in CPython.
 
 Contract
-1. `column_of` gives the value where the guard is true, NULL elsewhere; neither the value nor its
-   failure is computed where the guard is not true.
-2. Whatever can be a column expression becomes one (`vectors.py`). CPython computes row by row the
+1. `column_of` gives the value where the guard is true, NULL elsewhere. Where the guard is not true,
+   the value is not computed, so it cannot fail there.
+2. A value becomes a column expression if it can (`vectors.py`). CPython computes row by row the
    rows on which the expression fails (`py_rows`), and all rows of values that cannot be column
    expressions. So an error is CPython's, with the user's line.
 3. If only a part of an `and`, `or`, `not` or `if` is a column expression, the parts are split: the
    part that runs row by row runs only for the rows that reach it.
-4. A value becomes one of the column's type as it is, with these exceptions: a bool is an int, an
-   int is the DOUBLE that it is exactly, a tuple is a list, ticks are a TIMESTAMP.
+4. A value becomes one of the column's type unchanged, with these exceptions: a bool becomes an int,
+   an int a DOUBLE that is exactly equal, a tuple a list, ticks a TIMESTAMP.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def column_of(
     guard: Tree | None = None,
     name: str = "",
 ) -> Expr:
-    """Return the value as a column of type `target`, or of its own; NULL where the guard is not
-    true.
+    """Return the value as a column; NULL where the guard is not true.
 
-    `name` is what messages call the value, as "the field `score` of spam".
+    The column has the type `target`, or the value's own. `name` is what messages call the value, as
+    "the field `score` of spam".
     """
     if isinstance(tree, Op) and tree.name == "tried":
         value = column_of(tree.args[0], scope, target)
@@ -91,8 +91,10 @@ def truth_of(tree: Tree, scope: Scope) -> Expr:
 
 
 def why_row_by_row(tree: Tree, scope: Scope, *, condition: bool = False) -> str:
-    """Say which construct makes the value (or the truth of a `condition`) run row by row, and why;
-    '' if none does."""
+    """Return why the value runs row by row: the construct and the reason; '' if it does not.
+
+    With `condition`, it is about the truth of the value.
+    """
     if not scope.vectorise:
         return "vectorisation is off"
     tree = lowered(tree, scope)
@@ -109,10 +111,11 @@ def why_row_by_row(tree: Tree, scope: Scope, *, condition: bool = False) -> str:
 def row_function(
     trees: Sequence[Tree], types: Sequence[pa.DataType], scope: Scope, guard: Tree | None = None
 ) -> tuple[Expr, tuple[Expr, ...]]:
-    """Return an expression that computes several values row by row, in one function, as a STRUCT;
-    and for each value the expression that takes it out of a column `rows` that holds it.
+    """Return an expression that computes several values row by row, in one function, as a STRUCT.
 
-    What several of them need is computed once. The STRUCT is NULL where the guard is not true.
+    Return also, for each value, the expression that takes it out of a column `rows` with that
+    STRUCT. A part that several values need is computed once. The STRUCT is NULL where the guard is
+    not true.
     """
     whole = pa.struct([(f"v{i}", dtype) for i, dtype in enumerate(types)])
     low = tuple(lowered(t, scope) for t in trees)
@@ -142,8 +145,10 @@ def row_function(
 
 
 def lowered(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> Tree:
-    """Return the value with fields of structs read by key, as a STRUCT is a dict in Python, and
-    with what is made of constants alone as a constant."""
+    """Return the value with struct fields read by key, and constants folded.
+
+    A STRUCT is a dict in Python.
+    """
 
     def again(part: Tree) -> Tree:
         return remembered(scope, ("lowered", old), part, lambda: fresh(part))
@@ -196,7 +201,7 @@ def _column_type(tree: Tree, scope: Scope, target: pa.DataType | None, name: str
 
 
 def _fits(source: pa.DataType, target: pa.DataType) -> bool:
-    """Tell whether some values of one type become values of the other."""
+    """Tell whether some values of one type can become values of the other."""
     if source in (target, NULL):
         return True
     if pa.types.is_list(source) and pa.types.is_list(target):
@@ -211,7 +216,7 @@ def _fits(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _whole(value: object) -> object:
-    """Make an int of a bool, for a column of ints or floats."""
+    """Return a bool as an int, for a column of ints or floats; other values as they are."""
     return int(value) if isinstance(value, bool) else value
 
 
@@ -248,7 +253,7 @@ def _value(tree: Tree, scope: Scope, dtype: pa.DataType) -> Expr:
 
 
 def _all_bools(trees: tuple[Tree, ...], scope: Scope) -> bool:
-    """Tell whether all are comparisons and the like, whose value is True or False."""
+    """Tell whether all are comparisons or other operations whose value is True or False."""
     return all(
         (isinstance(t, Op) and t.name in _TESTS)
         or (isinstance(t, Op) and t.name in ("and", "or") and _all_bools(t.args, scope))
@@ -283,7 +288,7 @@ def _truth(tree: Tree, scope: Scope) -> Expr:
 
 
 def _grouped(name: str, args: tuple[Tree, ...], scope: Scope) -> Expr:
-    """Return AND or OR of truths; neighbours that are column expressions stay together."""
+    """Return AND or OR of truths; neighbouring column expressions stay together."""
     vectors = Vectors(scope)
     groups: list[list[Tree]] = []
     before = False
@@ -328,7 +333,7 @@ def _rows(
 
 
 def _parameter(tree: Tree, scope: Scope) -> Expr:
-    """Return the column of a leaf, or of a call that takes and gives whole columns."""
+    """Return the column of a leaf, or a call of a function of whole columns."""
     if not is_vectorised_call(tree):
         return leaf_column(tree, scope)
     assert isinstance(tree, Python) and isinstance(tree.function, ScalarFunction)

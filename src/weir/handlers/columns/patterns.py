@@ -1,11 +1,11 @@
 """Translates patterns of `re` to RE2, for texts of ASCII characters only.
 
-Whether a pattern matches is a question about a set of texts, if it has no groups that are referred
-to, no look around and no possessive parts; greedy or not does not matter then. The pattern is
-parsed by Python itself and written from its parts, so nothing depends on how the two read a text.
-What matches one character is written as the ASCII characters that Python's own `re` finds it to
-match, with the pattern's flags: RE2 gets no flags, no classes of its own and no folding of cases.
-`$` stands before a newline at the end.
+A pattern without back references, look around and possessive parts stands for a set of texts; then
+it does not matter whether its parts are greedy. Python itself parses the pattern, and it is written
+for RE2 from the parsed parts, so differences of syntax do not matter. A part that matches one
+character is written as the ASCII characters that Python's own `re` matches with it, under the
+pattern's flags. So RE2 gets no flags, no character classes of its own and no case folding. `$` also
+matches before a newline at the end.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ _KNOWN_FLAGS = re.IGNORECASE | re.DOTALL | re.UNICODE | re.ASCII | re.VERBOSE
 
 
 def ascii_pattern(pattern: re.Pattern[str], how: str, line: int) -> tuple[str, str]:
-    """Return a pattern for RE2 that is found in a text of ASCII characters exactly where `how`
-    (search, match, fullmatch) finds this one, and a text that every match has in it ('' if none is
-    known); NotAColumn where that is not certain."""
+    """Return an RE2 pattern that matches the same ASCII texts, and a text in every match.
+
+    `how` is search, match or fullmatch. The contained text is '' if none is known. NotAColumn where
+    the same matches are not certain.
+    """
     if not isinstance(pattern.pattern, str):
         raise NotAColumn(line, "a pattern of bytes is Python's")
     if pattern.flags & ~_KNOWN_FLAGS:
@@ -46,9 +48,9 @@ def ascii_pattern(pattern: re.Pattern[str], how: str, line: int) -> tuple[str, s
 
 
 def _trimmed(parts: list[Any], *, front: bool, back: bool) -> list[Any]:
-    """Return a sequence without what a search need not look at: where `X+@` is found, `X@` is.
+    """Return a sequence without parts that a search does not need: where `X+@` matches, `X@` does.
 
-    RE2 goes on from each X otherwise, and is slower by much.
+    Otherwise RE2 would continue from each X, which is much slower.
     """
     for number, trims in ((0, front), (-1, back)):
         if trims and parts and parts[number][0] in _REPEATS:
@@ -78,7 +80,7 @@ def _flat(parts: list[Any]) -> Iterator[Any]:
 
 
 class _Written:
-    """A `_Written` writes the parts of one pattern."""
+    """Writes the parts of one pattern for RE2."""
 
     def __init__(self, state: Any, flags: int, line: int, *, whole: bool) -> None:
         self._state, self._flags, self._line, self._whole = state, flags, line, whole
@@ -117,7 +119,7 @@ class _Written:
         if where is sre.AT_BOUNDARY:
             return r"\b"
         if where is sre.AT_NON_BOUNDARY:
-            # Python has none in an empty text, RE2 has one.
+            # In an empty text, it matches in RE2 but not in Python.
             raise self._refused(r"`\B`")
         raise self._refused("`$` that is not at the end")
 
@@ -125,7 +127,7 @@ class _Written:
         if inside.getwidth()[0] == 0:
             raise self._refused("a repeated part that may be empty")
         if least > _MOST_REPEATS or (most is not sre.MAXREPEAT and most > _MOST_REPEATS):
-            raise self._refused("so many repeats")
+            raise self._refused(f"more than {_MOST_REPEATS} repeats")
         again = f"(?:{self.sequence(inside, last=False)})"
         if (least, most) == (1, 1):
             return again
@@ -135,7 +137,7 @@ class _Written:
         return f"{again}{{{int(least)},{most_text}}}"
 
     def _characters(self, op: object, value: object) -> str:
-        """Write the ASCII characters that a part for one character matches, as Python finds."""
+        """Write the ASCII characters that Python matches with a part for one character."""
         part = parser.SubPattern(self._state, [(op, value)])
         matches = compiler.compile(part, self._flags).fullmatch
         codes = [code for code in range(128) if matches(chr(code))]

@@ -1,4 +1,4 @@
-"""Compiles values back to Python code that CPython runs row by row, with the source's lines.
+"""Compiles values back to Python code with the source's lines; CPython runs it row by row.
 
 A `TreeFunction` describes such a function; each process that calls it compiles it once.
 """
@@ -24,11 +24,11 @@ _LOAD, _STORE = ast.Load(), ast.Store()
 
 @dataclass(frozen=True, slots=True)
 class TreeFunction(MadeFunction):
-    """A `TreeFunction` computes `trees` from `parameters`, the leaves that it gets as arguments.
+    """Computes `trees` from `parameters`: the leaves that it gets as arguments.
 
-    It returns the value of the only tree, or a tuple of all. Where there is a `guard`, it returns
-    None (for each tree) if the guard is not true. `shapes` has for each tree what makes its result
-    fit the column, or None.
+    It returns the value of the only tree, or a tuple of all values. With a `guard` that is not
+    true, it returns None (for each tree). `shapes` has, for each tree, a function that makes its
+    result fit the column, or None.
     """
 
     name: str
@@ -50,7 +50,7 @@ class TreeFunction(MadeFunction):
     def identity(self) -> tuple[object, ...]:
         guard = () if self.guard is None else (self.guard,)
         roots = *guard, *self.trees
-        # The call determines what a parameter stands for.
+        # The call determines the meaning of each parameter.
         numbers = {tree: number for number, tree in enumerate(self.parameters)}
         nodes: list[tuple[object, ...]] = []
         for part in bottom_up(*roots, bound=self.parameters):
@@ -63,7 +63,7 @@ class TreeFunction(MadeFunction):
 
 
 def lines_of(trees: Sequence[Tree]) -> tuple[int, ...]:
-    """Return the lines of all parts of values, those of functions that they call included."""
+    """Return the lines of all parts of values, and of the functions that they call."""
     lines: list[int] = []
     for part in bottom_up(*trees):
         lines.append(part.line)
@@ -77,13 +77,13 @@ def lines_of(trees: Sequence[Tree]) -> tuple[int, ...]:
 def _compiled(
     function: TreeFunction, lines: tuple[int, ...]
 ) -> tuple[Callable[..., object], RowLoop]:
-    """Compile a function; equal ones with other lines are compiled for themselves."""
+    """Compile a function; one that is equal but has other lines is compiled separately."""
     namespace: dict[str, object] = {}
-    # Each is written again, with the same names for the same constants.
+    # Both write the code again, with the same names for the same constants.
     for text, define in ((_Text(function), _Text.function), (_Text(function), _Text.loop)):
         module = ast.Module([define(text)], [])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # `x is 1` is the user's to know
+            warnings.simplefilter("ignore", SyntaxWarning)  # the user's code may contain `x is 1`
             code = compile(module, function.file, "exec")
         namespace |= text.writer.constants
         exec(code, namespace)
@@ -94,7 +94,7 @@ def _compiled(
 
 
 class _Text:
-    """A `_Text` writes one definition of a function."""
+    """Writes one definition of a function."""
 
     def __init__(self, function: TreeFunction) -> None:
         self._function = function
@@ -124,7 +124,7 @@ class _Text:
         return definition
 
     def _result(self) -> tuple[list[ast.stmt], ast.expr]:
-        """Return the statements that compute what is shared, and the result."""
+        """Return the statements that compute shared parts, and the result."""
         function, writer = self._function, self.writer
         if function.guard is None:
             return _statements(writer.assigned(function.trees)), self._together()
@@ -155,7 +155,7 @@ def _statements(assigned: Sequence[ast.NamedExpr]) -> list[ast.stmt]:
 
 
 def folded(tree: Op) -> Op | Const:
-    """Return arithmetic on constants, and a tuple of them, as one constant."""
+    """Return arithmetic on constants, or a tuple of constants, as one constant."""
     values = [a.value for a in tree.args if isinstance(a, Const)]
     if len(values) < len(tree.args):
         return tree
@@ -165,7 +165,7 @@ def folded(tree: Op) -> Op | Const:
         return tree
     try:
         value = TreeFunction("", "", (), (tree,)).make()()
-    except (ArithmeticError, TypeError):  # the rows that reach it raise it
+    except (ArithmeticError, TypeError):  # raised again for the rows that reach it
         return tree
     return Const(value, line=tree.line)
 

@@ -1,8 +1,8 @@
 """Writes values as Python syntax trees, with the lines of the source.
 
-A part that occurs twice is computed once, before everything that needs it, if it is computed in any
-case: both branches of an `if` may need it. Values have no effects, so this can only change which of
-two errors is raised.
+A part that occurs twice is computed once, before everything that needs it, if it is always
+computed. That includes a part that both branches of an `if` need. Values have no effects, so this
+can only change which of two errors is raised.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _LOAD, _STORE = ast.Load(), ast.Store()
 
 
 _DEEPEST = 30
-"""Parts within each other that are written as one expression, if they are computed in any case."""
+"""The most levels of parts in one expression; deeper ones get a name, if always computed."""
 
 
 class Sharing:
-    """A `Sharing` knows the parts that several others need, and which are computed in any case.
+    """Knows which parts several others need, and which of these are always computed.
 
-    Shared parts are numbered, what a part is made of before the part; a set of them is the bits of
-    an int.
+    Shared parts are numbered, each after the parts that it is made of. A set of them is an int,
+    with a bit for each.
     """
 
     def __init__(self, roots: Sequence[Tree], parameters: Container[Tree]) -> None:
@@ -74,18 +74,18 @@ class Sharing:
         return certain
 
     def certain(self, tree: Tree) -> int:
-        """Return the shared parts that are computed wherever the value is."""
+        """Return the shared parts that are always computed when the value is."""
         return self._certain[tree]
 
     def listed(self, bits: int) -> Iterator[tuple[Tree, int]]:
-        """Give the parts of a set with their bits, in order."""
+        """Yield the parts of a set with their bits, in order."""
         return ((tree, bit) for tree, bit in self._bits.items() if bit & bits)
 
 
 class Writer:
-    """A `Writer` writes the code of one function; `constants` become its globals.
+    """Writes the code of one function; `constants` become its globals.
 
-    `_bound` are the names of parts that are computed where the writer is.
+    `_bound` has the names of parts that are already computed at the current point.
     """
 
     def __init__(self, roots: Sequence[Tree], names: dict[Tree, str]) -> None:
@@ -98,7 +98,7 @@ class Writer:
         self._count = 0
 
     def assigned(self, trees: Sequence[Tree]) -> list[ast.NamedExpr]:
-        """Write what these values need and share; from here on it has names."""
+        """Write the shared parts that these values need; later code can use their names."""
         needed = 0
         for tree in trees:
             needed |= self._sharing.certain(tree)
@@ -112,13 +112,13 @@ class Writer:
         return assignments
 
     def expr(self, tree: Tree) -> ast.expr:
-        """Write a value, all of whose shared parts are bound or not needed in any case."""
+        """Write a value whose shared parts are bound, or not always needed."""
         if tree in self._bound:
             return ast.Name(self._bound[tree], _LOAD)
         return self._located(tree)
 
     def branch(self, write: Callable[[], ast.expr], *trees: Tree) -> ast.expr:
-        """Write what not every row reaches: code after it cannot use what it computes."""
+        """Write code that not every row reaches; later code cannot use the names it binds."""
         bound, assigned = dict(self._bound), self._assigned
         written = _after(self.assigned(trees), write())
         self._bound, self._assigned = bound, assigned
@@ -183,7 +183,7 @@ class Writer:
         return self._collected(name, [self.expr(a) for a in args])
 
     def _flat(self, tree: Op) -> list[Tree]:
-        """Return the operands of `a and (b and (c …))` as those of one `and`."""
+        """Return the operands of `a and (b and (c …))` as operands of one `and`."""
         parts = list(tree.args)
         while isinstance(parts[-1], Op) and parts[-1].name == tree.name:
             if parts[-1] in self._bound:
@@ -192,7 +192,10 @@ class Writer:
         return parts
 
     def _chosen(self, tree: Op) -> ast.expr:
-        """Write `if`s in the last branches of each other in a loop: there may be hundreds."""
+        """Write a chain of `if`s (each in the last branch of the one before) in a loop.
+
+        There may be hundreds.
+        """
         bound, assigned = dict(self._bound), self._assigned
         steps: list[tuple[Op, ast.expr, ast.expr, list[ast.NamedExpr]]] = []
         last: Tree = tree
@@ -239,14 +242,14 @@ class Writer:
 
 
 def _after(before: Sequence[ast.expr], value: ast.expr) -> ast.expr:
-    """Write an expression that computes others first."""
+    """Write an expression that computes others before it."""
     if not before:
         return value
     return ast.Subscript(ast.Tuple([*before, value], _LOAD), ast.Constant(-1), _LOAD)
 
 
 def conversion_of(tree: Tree) -> str:
-    """Return the conversion of a part of an f-string: "r", "s", "a", or none."""
+    """Return the conversion in a part of an f-string: "r", "s", "a", or none."""
     value = tree.value if isinstance(tree, Const) else None
     if isinstance(value, int):  # as the syntax tree has it
         return "" if value < 0 else chr(value)
@@ -254,7 +257,7 @@ def conversion_of(tree: Tree) -> str:
 
 
 def locate(node: ast.AST, line: int) -> None:
-    """Give a node the line that it has, or else that of what it is in; and all below it."""
+    """Give a node its own line, or else the line of the node around it; and all nodes below it."""
     if "lineno" in node._attributes:
         line = getattr(node, "lineno", line)
         vars(node).update(lineno=line, end_lineno=line, col_offset=0, end_col_offset=0)

@@ -153,8 +153,10 @@ def _rounded(tree: Python, to: Vectors) -> Expr:
 
 
 def _extreme(tree: Python, to: Vectors) -> Expr:
-    """Translate min and max, which keep the first of equal values, and of those that a NaN is
-    compared with."""
+    """Translate min and max as Python computes them, with equal values and NaN.
+
+    Of equal values the first is kept; so is the first of two values when one is a NaN.
+    """
     if any(to.static(a) not in (BIGINT, INT, DOUBLE, STRING) for a in tree.args):
         raise NotAColumn(tree.line, f"`{function_name(tree.function)}` of such values is Python's")
     values = [to.vector(a) for a in tree.args]
@@ -171,7 +173,7 @@ def _extreme(tree: Python, to: Vectors) -> Expr:
 
 
 def match_test(tree: Tree, to: Vectors) -> Expr | None:
-    """Translate whether a pattern matches, where the value is a match; else return None."""
+    """Translate the test for a match where the value is a match object; else return None."""
     match tree:
         case Method(of=Const(value=re.Pattern() as pattern), name=name, args=(text,), keywords=()):
             pass

@@ -1,4 +1,4 @@
-"""The small building blocks of the column expressions of values."""
+"""Building blocks of the column expressions of values."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _SIGNS = {
 }
 _INT64 = 1 << 63
 _MOST_NODES = 500
-"""Of a column expression; what is larger has parts that it needs often, and runs row by row."""
+"""The most nodes of a column expression; a larger value repeats parts, and runs row by row."""
 _MAY_BE_NULL = frozenset(("py_field", "py_item"))
 
 
 def sign_of(name: str) -> str:
-    """Return how Python writes an operation."""
+    """Return Python's sign for an operation."""
     return OPERATIONS[name].sign if name in OPERATIONS else _SIGNS.get(name, name)
 
 
@@ -98,15 +98,17 @@ def fits_utf8(text: str) -> bool:
 
 
 def chosen(test: Expr, then: Expr, otherwise: Expr) -> Expr:
-    """Return a CASE of two values of one type; those within each other become one."""
+    """Return a CASE of two values of one type; nested ones are joined into one."""
     if isinstance(otherwise, Case) and otherwise.type == then.type:
         return Case(((test, then), *otherwise.branches), otherwise.otherwise, type=then.type)
     return Case(((test, then),), otherwise, type=then.type)
 
 
 def converted(value: Expr, dtype: pa.DataType, tree: Tree) -> Expr:
-    """Return a column expression converted to a type; it may fail where a value does not
-    fit."""
+    """Return a column expression converted to a type.
+
+    It may fail for values that do not fit.
+    """
     if value.type == dtype:
         return value
     if value.type == NULL:
@@ -121,14 +123,14 @@ def converted(value: Expr, dtype: pa.DataType, tree: Tree) -> Expr:
 
 
 def is_vectorised_call(tree: Tree) -> bool:
-    """Tell whether the value is a call of a `@weir.udf` that takes and gives whole columns."""
+    """Tell whether the value is a call of a `@weir.udf` on whole columns."""
     if not isinstance(tree, Python) or not isinstance(tree.function, ScalarFunction):
         return False
     return tree.function.vectorised and len(tree.args) == len(tree.function.args)
 
 
 def as_int(value: Expr) -> Expr:
-    """Return a BOOLEAN as the int that it is in arithmetic."""
+    """Return a BOOLEAN as the int that Python computes with."""
     if isinstance(value, Literal):
         return Literal(int(bool(value.value)), type=BIGINT)
     return Cast(value, type=BIGINT)
@@ -142,7 +144,7 @@ def negated(test: Expr) -> Expr:
 
 
 def never_null(value: Expr) -> bool:
-    """Tell whether a BOOLEAN is known to be true or false."""
+    """Tell whether a BOOLEAN is certain to be true or false."""
     if isinstance(value, Literal):
         return value.value is not None
     if not isinstance(value, Call) or value.function in _MAY_BE_NULL:
@@ -153,12 +155,12 @@ def never_null(value: Expr) -> bool:
 
 
 def is_plain(tree: Tree) -> bool:
-    """Tell whether nothing has to be computed for a value: it is a constant, or a column."""
+    """Tell whether a value needs no computation: it is a constant or a column."""
     return isinstance(tree, Const) or is_leaf(tree)
 
 
 def options_of(within: Tree) -> tuple[Tree, ...] | None:
-    """Return the elements of what is written as a tuple, list or set, or None."""
+    """Return the elements of a tuple, list or set that is written out, or None."""
     match within:
         case Op(name="tuple" | "list", args=args):
             return args
@@ -170,7 +172,7 @@ def options_of(within: Tree) -> tuple[Tree, ...] | None:
 
 
 def _in_order(value: object) -> list[object]:
-    """Return the elements, those of sets in an order that all processes have."""
+    """Return the elements of a value; sets get an order that is the same in all processes."""
     assert isinstance(value, tuple | list | set | frozenset)
     if isinstance(value, tuple | list):
         return list(value)
@@ -178,7 +180,7 @@ def _in_order(value: object) -> list[object]:
 
 
 def is_small(expr: Expr) -> bool:
-    """Tell whether an expression, written out, is small enough for a plan."""
+    """Tell whether an expression is small enough for a plan when it is written out."""
     measured: dict[int, tuple[int, int]] = {}
     stack = [expr]
     while stack:

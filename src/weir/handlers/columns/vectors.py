@@ -1,4 +1,4 @@
-"""Translates values to column expressions, where these mean exactly what CPython means.
+"""Translates values to column expressions that mean exactly the same as in CPython.
 
 Contract
 1. `vector(tree)` gives an expression over `py_…` functions (`kernels/expressions/python_*.py`)
@@ -6,7 +6,8 @@ Contract
 2. Wherever the expression has a value, it is CPython's. Where CPython would raise, or could have a
    value that does not fit the column's type (an int beyond 64 bits), the expression fails, and
    CPython computes the row instead (`py_rows`, in `column_values.py`).
-3. NULL is None. Only what Python allows for None takes it: `is`, `==`, truth, `in`, f-strings.
+3. NULL is None. Only operations that Python allows on None accept it: `is`, `==`, truth, `in`,
+   f-strings.
 """
 
 from __future__ import annotations
@@ -48,25 +49,25 @@ _BITS = frozenset(("bitand", "bitor", "bitxor"))
 _ORDER = frozenset(("lt", "le", "gt", "ge"))
 _ORDERED = (STRING, TIMESTAMP, DATE)
 _LONGEST = 1 << 40
-"""Characters: more than a text can have."""
+"""A number of characters that no text can have."""
 
 
 class Vectors:
-    """`Vectors` translates the values of one scope."""
+    """Translates the values of one scope."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self._is_preparing = False
 
     def static(self, tree: Tree) -> pa.DataType:
-        """Return the one type of a value; NotAColumn where it is not known."""
+        """Return the static type of a value; NotAColumn if it is not known."""
         dtype = static_type(tree, self.scope)
         if dtype is None:
             raise NotAColumn(first_line(tree), f"the type of {words(tree)} is not known")
         return dtype
 
     def vector(self, tree: Tree) -> Expr:
-        """Return the value as a column expression, of its static type (INT as BIGINT)."""
+        """Return the value as a column expression of its static type (INT as BIGINT)."""
         self._prepare(tree, "vector")
         return self._once("vector", tree, self._vector)
 
@@ -79,7 +80,7 @@ class Vectors:
     def _tried(self, tree: Tree) -> None:
         static_type(tree, self.scope)
         for what, work in (("vector", self._vector), ("truth", self._truth)):
-            with suppress(NotAColumn):  # it is kept for later calls
+            with suppress(NotAColumn):  # kept, and raised again for later calls
                 self._once(what, tree, work)
 
     def truth(self, tree: Tree) -> Expr:
@@ -234,7 +235,7 @@ class Vectors:
         return Call(f"py_{tree.name}", (left, right), type=BOOLEAN)
 
     def _equal_tuples(self, one: tuple[Tree, ...], two: tuple[Tree, ...], tree: Op) -> Expr:
-        # A NaN is equal to itself within a tuple, if it is the same object; and Python computes
+        # Within a tuple, a NaN equals itself if it is the same object. Also, Python computes
         # all parts before it compares the first.
         parts = *one, *two
         floats = any(self.static(a) == DOUBLE for a in parts)
@@ -293,11 +294,11 @@ class Vectors:
         if options is None:
             return self._in_list(value, within, tree)
         if not all(map(is_plain, options)):
-            # Python computes all of them before it looks; OR would leave some out.
+            # Python computes all of them before it compares; OR would skip some.
             raise NotAColumn(tree.line, "`in` of what is computed there is done by Python")
         tests = [self._equality(Op("eq", (value, o), line=tree.line)) for o in options]
         for option in options:
-            # A NaN is found where it is the same object.
+            # Python finds a NaN if it is the same object.
             is_number = isinstance(option, Const) and option.value == option.value
             if not is_number and DOUBLE in (self.static(value), self.static(option)):
                 raise NotAColumn(tree.line, "NaN is looked for by Python")
@@ -312,7 +313,7 @@ class Vectors:
         raise NotAColumn(tree.line, "`in` of such a list is done by Python")
 
     def _operand(self, tree: Op) -> Expr:
-        """Translate `and` and `or`, which give one of their operands."""
+        """Translate `and` and `or`, whose value is one of their operands."""
         values = self._alike(tree.args, tree)
         result = values[-1]
         for arg, value in zip(reversed(tree.args[:-1]), reversed(values[:-1]), strict=True):
@@ -322,7 +323,7 @@ class Vectors:
         return result
 
     def _alike(self, trees: tuple[Tree, ...], tree: Op) -> tuple[Expr, ...]:
-        """Translate values that stand for each other, and so are of one type."""
+        """Translate values that can take each other's place, and so must have one type."""
         values = tuple(map(self.vector, trees))
         types = {v.type for v in values} - {NULL}
         if len(types) > 1:
@@ -376,7 +377,7 @@ class Vectors:
 
 
 def _bound(tree: Tree, of: Op) -> int | None:
-    """Return a constant bound of a slice, or None; beyond any text it is as good as at its end."""
+    """Return a constant bound of a slice, clamped to the longest possible text, or None."""
     value = tree.value if isinstance(tree, Const) else tree
     if value is None:
         return None

@@ -1,10 +1,10 @@
-"""Compiles an app to a plan: its accesses become scans along the chains of its event types.
+"""Compiles an app to a plan: its reads and merges become scans along its event types' chains.
 
 Contract
-1. What is emitted, and the final states, are streams of plain algebra: the same app, parameters,
-   paths and span of time make equal plans.
+1. Emitted rows and final states are streams of plain algebra: the same app, parameters, paths and
+   span of time make equal plans.
 2. The types of keys, of emitted streams and of states are determined before any scan is made.
-3. States that nobody reads are compiled for their final state only.
+3. States that no handler reads are compiled for their final state only.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from weir.plan.states import Cell
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A `Compiled` app has what is emitted and, where it was asked for, the final states."""
+    """The emitted streams of a compiled app and, if asked for, its final states."""
 
     app: App
     flow: Flow
@@ -60,8 +60,10 @@ class Compiled:
     cells: dict[str, Cell]
 
     def text(self, slow: Mapping[str, str] | None = None) -> str:
-        """Say how the app runs, for `weir explain`; `slow` says of states why no compiled loop
-        keeps them."""
+        """Return how the app runs, for `weir explain`.
+
+        `slow` gives the reasons why some states are not kept by compiled loops.
+        """
         return app_text(self.app.name, self.flow, self.chains, self.cells, self.scans, slow or {})
 
 
@@ -80,13 +82,14 @@ def compile_app(
     streams: Mapping[str, Stream] | None = None,
     flow: Flow | None = None,
 ) -> Compiled:
-    """Compile an app: to what it emits, and with `final` to the cells of its states at the end.
+    """Compile an app to the streams that it emits, and with `final` also to its final states.
 
-    `paths` are those of logs, by event type; only events with start ≤ vs < end count. `restored`
-    are the final states of an earlier run, which this one goes on from. `as_of` is a time that no
-    event is later than: final states then leave out what has ended by it. The app's own sources
-    have the numbers from `first_index` on. `streams` are in place of the logs of some event types.
-    `flow` is that of the same app with the same parameters, compiled before.
+    `paths` has the paths of logs, by event type. Only events with start ≤ vs < end count.
+    `restored` has the final states of an earlier run, from which this one continues. `as_of` is a
+    time at or after all events; cells that have ended by then are left out of the final states. The
+    app's own sources are numbered from `first_index` on. `streams` replace the logs of some event
+    types. `flow` may be the dataflow of the same app with the same parameters, from an earlier
+    compilation.
     """
     for name in restored or {}:
         if name not in app.states:
@@ -96,7 +99,7 @@ def compile_app(
         hint = f"@app.on({event}) stands above the function that handles it"
         raise PlanError(f"the app `{app.name}` has no handlers", hint=hint)
     values = app.param_values(params)
-    param_places(app)  # refuses those that no run could set
+    param_places(app)  # refuses parameters that no run could set
     flow = flow or flow_of(app, values, vectorise=vectorise)
     events = with_streams(app.event_types, streams or {})
     enters = entrance(events, paths or {}, start, end, first_index)
@@ -144,7 +147,7 @@ def compile_app(
     if checks and (outputs or finals):
         raise PlanError(
             f"what `{app.name}` emits has another kind of time than the events of some handlers, "
-            "which therefore run nowhere",
+            "so these handlers would not run",
             hint="emit something for these events, too, or give all logs one kind of time",
         )
     return Compiled(
@@ -159,7 +162,10 @@ def compile_app(
 
 
 def _checks(flow: Flow, chains: Sequence[EventChains], planner: ScanPlanner) -> list[Node]:
-    """Return what must run though nobody needs it: checks, and units that give nothing out."""
+    """Return nodes that must run though no output needs them.
+
+    These are checks, and units that emit nothing.
+    """
     checks = [node for of_event in chains for node in check_rows(of_event)]
     for unit in flow.units():
         if not unit.unit.emits:
@@ -175,8 +181,10 @@ def _typed_accesses(
     files: Mapping[str, str],
     vectorise: bool,
 ) -> dict[tuple[str, str], list[TypedAccess]]:
-    """Return the accesses of all handlers with scopes that say their types, by event type and
-    handler; those of units as analysis found them."""
+    """Return the accesses of all handlers with scopes that know their types.
+
+    They are by event type and handler; those of units are as analysis found them.
+    """
     typed: dict[tuple[str, str], list[TypedAccess]] = {}
     for of in flow.events:
         units = {unit.handler: unit for unit in of.units}
@@ -228,7 +236,7 @@ def _event_chains(
 
 
 def app_emitted(app: App, name: str, *, params: Mapping[str, object] | None = None) -> Stream:
-    """Return what an app emits under a name, as a stream."""
+    """Return the rows that an app emits under a name, as a stream."""
     emitted = compile_app(app, params=params).emitted
     if name not in emitted:
         raise unknown("emitted stream", name, emitted)
@@ -254,7 +262,7 @@ def flow_of(
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """`_Traits` answers for the states of an app (see `StateTraits`)."""
+    """Answers planning's questions about the states of an app (see `StateTraits`)."""
 
     app: App
     analysed: Sequence[Analysed]
@@ -272,7 +280,7 @@ class _Traits:
         )
 
     def _sums(self, state: str) -> bool:
-        # A sum may be beyond its type until it is read.
+        # A sum may exceed its type until it is read.
         dtype = self.app.states[state].type
         return self.is_window(state) and (is_integer(dtype) or pa.types.is_decimal(dtype))
 
@@ -295,7 +303,7 @@ def _check_keys_known(flow: Flow, cells: Mapping[str, object]) -> None:
 
 
 class _UnitEmits:
-    """Makes the branches of what units emit, whose rows exist when scans are planned."""
+    """Makes the branches of rows that units emit, which exist only when scans are planned."""
 
     planner: ScanPlanner
 

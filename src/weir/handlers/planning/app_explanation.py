@@ -41,7 +41,8 @@ from weir.handlers.trees.tree_text import key_text, tree_text
 from weir.plan.states import Cell
 
 HandlerWay: TypeAlias = Literal["columns", "rows", "serial"]
-"""How a handler runs: as column expressions, as it is, or as it is in one partition."""
+"""How a handler runs: as column expressions, or unchanged in rows, or unchanged in one partition.
+"""
 
 
 def app_text(
@@ -52,7 +53,7 @@ def app_text(
     scans: Sequence[ScanNote],
     slow: Mapping[str, str],
 ) -> str:
-    """Write how an app runs; `slow` says of states why no compiled loop keeps them."""
+    """Write how an app runs; `slow` gives reasons why compiled loops do not keep some states."""
     lines = [f"app {name}: {_ways_text(flow)}"]
     for of, of_chains in zip(flow.events, chains, strict=True):
         lines += ["", of.event, *_handler_lines(of, of_chains, flow, cells)]
@@ -111,7 +112,7 @@ def _handler_lines(
 
 
 def _unit_lines(unit: PlacedUnit, why: str) -> Iterator[str]:
-    """Say what a handler that runs as it is accesses, and when it runs."""
+    """Write what a handler in rows accesses, and when it runs."""
     if unit.unit.group is not None:
         yield f"  {unit.handler}: in one partition (app.serial)"
         for what, names in (
@@ -134,7 +135,7 @@ def _unit_lines(unit: PlacedUnit, why: str) -> Iterator[str]:
 
 
 def _plain_text(access: Access, reads: dict[int, str]) -> str:
-    """Name an access of a handler in rows: what it computes is CPython's matter."""
+    """Name an access of a handler in rows, without its values, which CPython computes."""
     match access:
         case GetAccess():
             each = (f", for each x in {tree_text(over, reads)}" for _, over in access.lists)
@@ -159,7 +160,7 @@ def _step_text(placed: PlacedStep) -> str:
 
 
 def read_names(of: EventFlow) -> dict[int, str]:
-    """Return what the reads of an event type are called in its values."""
+    """Return the names for an event type's reads in messages about its values."""
     names: dict[int, str] = {}
     for access in of.accesses:
         if isinstance(access, GetAccess):

@@ -1,16 +1,16 @@
 """Chains: the path of an event type's rows through its scans.
 
 Contract
-1. Every event type has one chain. The rows of a loop, one for each element, have chains of their
-   own, which begin at a point of it.
-2. A point of a chain is where more reads have been answered than before: its rows have the event's
+1. Every event type has one main chain. The rows of a loop, one for each element, have chains of
+   their own, which begin at a point of the main chain.
+2. Each point of a chain has more answered reads than the one before. Its rows have the event's
    columns, the answers so far (`$r3` is that of the read with order 3) and the conditions that can
    be decided there (`$g5.2`: the first two parts of the condition of the access with order 5).
-   Rewrites prune the columns that nobody needs later.
-3. An access takes place at the first point that has all the answers that it waits for.
+   Rewrites prune columns that are not needed later.
+3. An access takes place at the first point with all answers that it waits for.
 4. A condition is a list of parts that are tried in order (`a and b and c`). Accesses under the same
-   `if` begin with the same parts. As soon as the first parts of a condition are known they become a
-   column, so a part that calls the user's code or reads a wide column is computed once.
+   `if` begin with the same parts. As soon as the first parts of a condition can be decided they
+   become a column, so a part that calls the user's code or reads a wide column is computed once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from weir.plan.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class ChainPoint:
-    """A `ChainPoint` has the rows at a point of a chain, and the reads that are answered there."""
+    """The rows at a point of a chain, and the reads that are answered there."""
 
     node: Node
     answered: frozenset[int]
@@ -46,26 +46,26 @@ class ChainPoint:
 
 @dataclass(slots=True)
 class RowChain:
-    """A `RowChain` is the points of a chain so far; `block` is the loop whose rows it has."""
+    """The points of a chain so far; `block` is the loop that its rows belong to."""
 
     block: int | None
     points: list[ChainPoint] = field(default_factory=list)
     conditions: dict[Parts, str] = field(default_factory=dict)
-    """The (beginnings of) conditions that are columns of its newest rows."""
+    """The conditions, or first parts of them, that are columns of the newest rows."""
 
     def point_with(self, reads: frozenset[int]) -> int | None:
-        """Return the first point at which these reads are answered, if there is one."""
+        """Return the first point at which these reads are answered, or None."""
         return next((n for n, p in enumerate(self.points) if reads <= p.answered), None)
 
 
 class EventChains:
-    """The `EventChains` are those of one event type: the main one, and one for each loop and point
-    of the main one that a loop's accesses start from.
+    """All chains of one event type: the main one, and those of loops.
 
-    `ring_waits` are the reads that those of rings wait for, by order; `function_names` what the
-    functions of merges are called; `key_parts` the types of what units tell of their keys. A ring
-    of the main chain may have reads in loops: their answers
-    lie in a LIST beside the elements (`$b4` for the loop 4), and the loop's rows come out of that.
+    A loop has a chain for each point of the main chain that its accesses start from. `ring_waits`
+    has the reads that a ring's read waits for, by order. `function_names` has the names of merge
+    functions. `key_parts` has the types of key parts that units compute. A ring of the main chain
+    may have reads in loops: their answers lie in a LIST beside the elements (`$b4` for the loop 4),
+    and the loop's rows are made from that.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class EventChains:
         return schema(self.entrance).columns
 
     def unit_scope(self, handler: str) -> Scope:
-        """Return the scope of the keys and answers that a unit is given."""
+        """Return the scope of the keys and answers that a unit gets."""
         return in_handler(self._scope, handler, self._files)
 
     def scope(self, access: Access) -> Scope:
@@ -122,12 +122,11 @@ class EventChains:
         return self._scope.answers[read.order]
 
     def gathered_keys(self, read: GetAccess) -> tuple[str, ...]:
-        """Return the columns with the keys of a read by the elements of a list, each a LIST."""
+        """Return the LIST columns with the keys of a read by the elements of a list."""
         return tuple(f"$q{read.order}.{n}" for n in range(len(read.key)))
 
     def gathered_answers(self, read: GetAccess) -> str:
-        """Return the column with the answers of a read by the elements of a list, in the order of
-        their keys."""
+        """Return the column with a read's answers by the elements of a list, in the keys' order."""
         return f"$q{read.order}"
 
     def element_column(self, block: int) -> tuple[str, pa.DataType]:
@@ -135,7 +134,7 @@ class EventChains:
         return self._scope.elements[block]
 
     def condition(self, access: Access) -> Expr | None:
-        """Return the condition of an access, for rows of its chain; None: always."""
+        """Return the condition of an access, for rows of its chain; None if it has none."""
         if access.guard is None:
             return None
         chain = self.home(access)
@@ -144,7 +143,7 @@ class EventChains:
         return self._truth(parts, known_prefix(parts, chain.conditions), chain, self.scope(access))
 
     def known_guard(self, access: Access) -> tuple[Tree | None, Scope]:
-        """Return the condition of an access as a column, if it is one, and a scope that has it."""
+        """Return an access's condition, as a column if it is one, and a scope to evaluate it in."""
         scope, condition = self.scope(access), self.condition(access)
         if not isinstance(condition, Column):
             return access.guard, scope
@@ -152,7 +151,7 @@ class EventChains:
         return Field(name), replace(scope, fields={**scope.fields, name: (name, BOOLEAN)})
 
     def _truth(self, parts: Parts, base: Parts, chain: RowChain, scope: Scope) -> Expr:
-        """Return the truth of a condition whose first parts are a column."""
+        """Return the truth of a condition whose first parts are already a column."""
         if not base:
             return truth_of(_all_of(parts), scope)
         column = chain.conditions[base]
@@ -167,7 +166,7 @@ class EventChains:
     def home(self, access: Access, reads: frozenset[int] | None = None) -> RowChain | None:
         """Return the chain of an access; None if it cannot begin yet.
 
-        `reads` are those that it waits for, where they are not just its own.
+        `reads` are the reads that it waits for, if not just its own.
         """
         if access.block is None:
             return self.main
@@ -197,12 +196,12 @@ class EventChains:
         return read.order in self._on_main
 
     def _all_reads(self, reads: frozenset[int]) -> frozenset[int]:
-        """Return these reads, and those that reads of a loop among them wait for."""
+        """Return these reads, and what those of them in loops wait for."""
         all_reads = set(reads)
         stack = list(all_reads)
         while stack:
             order = stack.pop()
-            if order not in self._reads:  # it is what a unit tells
+            if order not in self._reads:  # a key part that a unit computes
                 continue
             read = self._reads[order]
             new = self._waits[read.order] - all_reads if not self.is_on_main(read) else frozenset()
@@ -225,7 +224,7 @@ class EventChains:
         return chain
 
     def _elements(self, access: Access, begin: ChainPoint) -> Node:
-        """Return a row for each element of the list that a loop goes over."""
+        """Return a row for each element of a loop's list."""
         block = access.block
         assert block is not None and access.over is not None
         element = self._scope.elements[block][0]
@@ -234,7 +233,7 @@ class EventChains:
         return Explode(with_columns(begin.node, [(element, over)]), element)
 
     def _ring_elements(self, block: int, begin: ChainPoint, inside: frozenset[int]) -> Node | None:
-        """Return the elements with the answers that a ring of the main chain gave beside them."""
+        """Return a loop's elements with the answers that a ring of the main chain has for them."""
         column = f"$b{block}"
         if not inside:
             return None
@@ -251,7 +250,10 @@ class EventChains:
         return frozenset(o for o in self._on_main if self._reads[o].block == block)
 
     def loop_guard(self, block: int, answered: frozenset[int]) -> Tree | None:
-        """Return what the conditions of all accesses of a loop begin with: that of the loop."""
+        """Return the condition of a loop, as far as these reads decide it.
+
+        It is the first parts that the conditions of all its accesses share.
+        """
         inside = [a.guard for a in self.flow.accesses if a.block == block]
         parts = [() if guard is None else conjuncts_of(guard) for guard in inside]
         common = []
@@ -274,7 +276,7 @@ class EventChains:
         *,
         conditions: Mapping[Parts, str] | None = None,
     ) -> None:
-        """Add a point: rows on which more reads are answered; conditions become columns there."""
+        """Add a point: rows with more answered reads; decided conditions become columns there."""
         names = set(schema(node).names)
         chain.conditions |= {
             parts: name for parts, name in (conditions or {}).items() if name in names
@@ -316,7 +318,7 @@ def scope_of(
     files: Mapping[str, str],
     vectorise: bool,
 ) -> Scope:
-    """Return the scope of these accesses' values, over rows of an event type."""
+    """Return the scope of the values of these accesses, over rows of an event type."""
     scope = Scope(
         fields={name: (name, dtype) for name, dtype in rows.columns},
         answers={
@@ -344,7 +346,7 @@ def scope_of(
 
 
 def _loops(accesses: Iterable[Access]) -> Iterator[tuple[Access, int, Tree]]:
-    """Return the loops that accesses are in, or whose elements they use: block and list."""
+    """Yield the block and list of each loop that an access is in, or whose elements it uses."""
     for access in accesses:
         if access.block is not None:
             assert access.over is not None
@@ -354,7 +356,7 @@ def _loops(accesses: Iterable[Access]) -> Iterator[tuple[Access, int, Tree]]:
 
 
 def in_handler(scope: Scope, handler: str, files: Mapping[str, str]) -> Scope:
-    """Return the scope with the handler that messages name."""
+    """Return the scope with a handler for messages to name."""
     return replace(scope, handler=handler, where=files.get(handler, ""))
 
 
@@ -363,8 +365,7 @@ Parts = tuple[Tree, ...]
 
 @dataclass(frozen=True, slots=True)
 class KnownParts:
-    """A `KnownParts` is a column to be: the first parts of a condition, of which `base` are a
-    column already."""
+    """A planned column: the first parts of a condition, of which `base` are already a column."""
 
     column: str
     parts: Parts
@@ -380,9 +381,9 @@ def known_prefix(parts: Parts, columns: Mapping[Parts, str]) -> Parts:
 def new_conditions(
     guards: Sequence[tuple[int, Tree]], columns: Mapping[Parts, str], answered: frozenset[int]
 ) -> list[list[KnownParts]]:
-    """Return the columns that conditions need at a point, in layers that use one another.
+    """Return the columns that conditions need at a point, in layers: later ones use earlier ones.
 
-    `guards` come with the orders of their accesses, which give the names.
+    `guards` come with the orders of their accesses, which name the columns.
     """
     orders: dict[Parts, int] = {}
     for order, guard in guards:
@@ -395,7 +396,7 @@ def new_conditions(
     needed = dict(orders)
     for parts, order in orders.items():
         for n in range(1, len(parts)):
-            # Two conditions part here: what they share is a column of its own.
+            # Two conditions differ from here on: their shared part is a column of its own.
             followers = {other[n : n + 1] for other in orders if other[:n] == parts[:n]}
             if len(followers) > 1:
                 needed.setdefault(parts[:n], order)

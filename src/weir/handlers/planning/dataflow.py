@@ -1,22 +1,25 @@
 """The dataflow of an app: how its handlers run, and which accesses wait for which.
 
 Rules
-1. A handler runs in columns if analysis found a form for all of it, and it is in no circle. Else it
-   runs as it is: in rows (`row_stages.py`), or in one partition if it is in a serial group.
-2. In columns a merge waits for the reads that its key, arguments and condition use. A read waits
-   for those that its key uses, and for all merges into its state, by whatever event type and key.
-3. Handlers in a circle run as they are if they can. A circle of handlers that cannot (they read in
-   a loop over a list of the event), and that all have a form in columns, is a *ring*: one scan runs
-   their reads and merges together, row by row. That is possible where all accesses have one key, in
-   each event type the same tree. If all are in one loop, its rows are the loop's; else the event's,
-   and loops are run there. Other accesses of the ring's states with that key run with them, unless
+1. A handler runs in columns if analysis found a form in columns for all of it, and it is not in a
+   circle. Otherwise it runs unchanged: in rows (`row_stages.py`), or in one partition if it is in a
+   serial group.
+2. In columns, a merge waits for the reads that its key, arguments and condition use. A read waits
+   for the reads that its key uses, and for all merges into its state, from any event type and with
+   any key.
+3. Handlers in a circle run unchanged if they can. Some cannot, because they read in a loop over a
+   list of the event. If all handlers of such a circle have a form in columns, it is a *ring*: one
+   scan runs their reads and merges together, row by row. For this all accesses need the same key;
+   in each event type it must be the same tree. If all accesses are in one loop, the scan's rows are
+   the rows of that loop. Otherwise they are the event's rows, and the scan runs the loops. Other
+   accesses to the ring's states with that key run with them, unless
    a. rule 4 forbids it,
    b. they wait for something that waits for the ring, or
-   c. they are in a loop that is run there, and wait for a read of it that is not the ring's.
-4. Within an event a ring has one place, from its first access (the loop that it runs) to its last:
-   no other merge into its states may stand between them.
-5. A unit waits for all merges of others into the states that it reads; who reads what it writes
-   waits for it.
+   c. they are in a loop that the scan runs, and wait for a read in it that is not the ring's.
+4. Within an event a ring has one place, from its first access to its last, including loops that it
+   runs. No other merge into its states may come between them.
+5. A unit (a handler that runs unchanged) waits for the merges of others into the states that it
+   reads. Reads of the states that it writes wait for the unit.
 6. Circles that are not rings are refused, by name.
 """
 
@@ -51,7 +54,7 @@ Request: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class RingPlace:
-    """A `RingPlace` is what a ring does for the events of one type, in order."""
+    """The accesses of a ring for the events of one type, in order."""
 
     event: str
     key: tuple[Tree, ...]
@@ -61,7 +64,7 @@ class RingPlace:
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A `Ring` has the states that are read and written in a circle, and where that happens."""
+    """States that are read and written in a circle, and the places where that happens."""
 
     states: tuple[str, ...]
     places: tuple[RingPlace, ...]
@@ -69,12 +72,12 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A `Flow` has the event types in order of declaration, and the rings among their accesses."""
+    """The event types in order of declaration, and the rings among their accesses."""
 
     events: tuple[EventFlow, ...]
     rings: tuple[Ring, ...]
     why_rows: Mapping[str, str]
-    """Why handlers that run as they are do not run in columns."""
+    """For each handler that runs unchanged, why it does not run in columns."""
 
     def of(self, event: str) -> EventFlow:
         return next(flow for flow in self.events if flow.event == event)
@@ -92,7 +95,7 @@ class Flow:
         ]
 
     def merge_names(self) -> dict[Request, str]:
-        """Return a name of its own for each merge: its handler's, with a number from 2 on."""
+        """Return a unique name for each merge: the handler's, with a number from the second on."""
         names: dict[Request, str] = {}
         counts: Counter[str] = Counter()
         for flow in self.events:
@@ -114,10 +117,10 @@ def app_flow(
     *,
     vectorise: bool = True,
 ) -> Flow:
-    """Draw the dataflow of an app: its event types and handlers come in order of definition.
+    """Plan the dataflow of an app; event types and handlers come in order of definition.
 
-    `groups` says in which serial group a handler is. PlanError for what cannot be run; it names all
-    handlers that a serial group needs to have.
+    `groups` has the serial group of each handler, or None. PlanError for handlers that cannot run;
+    it names all handlers that would have to be in one serial group.
     """
 
     def drawn(in_groups: Mapping[str, int | None]) -> Flow:
@@ -136,7 +139,10 @@ def _serial_hint(
     groups: Mapping[str, int | None],
     drawn: Callable[[Mapping[str, int | None]], Flow],
 ) -> str:
-    """Say which serial group runs what is refused: handlers are added until planning succeeds."""
+    """Name the serial group that would run the handlers of `problem`.
+
+    Handlers are added to it until planning succeeds.
+    """
     members = set(problem.handlers)
     new = 1 + max((n for n in groups.values() if n is not None), default=0)
     runs = False
@@ -187,7 +193,7 @@ def _drawn(
 
 
 class _Ways:
-    """`_Ways` chooses which handlers run in columns, and plans the others."""
+    """Chooses which handlers run in columns, and plans the others."""
 
     def __init__(
         self,
@@ -201,9 +207,9 @@ class _Ways:
         self._analysed, self._groups, self._states = analysed, groups, states
         self._traits = traits
         self.why_rows: dict[str, str] = {}
-        """The handlers that run as they are, with the reasons."""
+        """The handlers that run unchanged, with the reasons."""
         self._pinned: dict[str, NotInRows] = {}
-        """Handlers in a circle that have a form in columns, and cannot run in rows."""
+        """Handlers that are in a circle, have a form in columns, and cannot run in rows."""
         for one in analysed:
             if groups.get(one.handler) is not None:
                 self.why_rows[one.handler] = "app.serial"
@@ -244,7 +250,7 @@ class _Ways:
         return [edge for one in self._in_columns() for edge in _dependences(one)]
 
     def _pin(self, problem: NotInRows) -> None:
-        """Let a handler stay in columns that cannot run in rows; else refuse it."""
+        """Keep a handler in columns that cannot run in rows; raise its error if it cannot stay."""
         handler = problem.unit.handler
         if handler in self._pinned or any(
             one.why_rows for one in self._analysed if one.handler == handler
@@ -254,8 +260,11 @@ class _Ways:
         del self.why_rows[handler]
 
     def _convert(self, plans: Sequence[UnitPlan], circles: Mapping[str, int]) -> bool:
-        """Let handlers in columns that are in a circle run as they are; tell whether there were
-        any. `circles` has the number of its circle for each state that is in one."""
+        """Change the handlers in columns that are in a circle to run in rows.
+
+        Return whether there were any. `circles` has, for each state in a circle, the circle's
+        number.
+        """
         live = {
             circles[state]
             for plan in plans
@@ -290,7 +299,7 @@ class _Ways:
 
 
 def _touched(one: Analysed) -> tuple[frozenset[str], frozenset[str]]:
-    """Return what a handler reads and writes with these parameters, as far as that is known."""
+    """Return what a handler reads and writes with these parameters, as far as is known."""
     if one.refused:
         return one.reads, one.writes
     return (
@@ -300,7 +309,7 @@ def _touched(one: Analysed) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _dependences(one: Analysed) -> set[tuple[str, str]]:
-    """Return by which states other states depend on them, through a handler in columns."""
+    """Return pairs of states where a handler in columns makes the second depend on the first."""
     reads = {a.order: a for a in one.accesses if isinstance(a, GetAccess)}
     waits = {order: waits_for(read) for order, read in reads.items()}
     return {
@@ -313,7 +322,7 @@ def _dependences(one: Analysed) -> set[tuple[str, str]]:
 
 
 def waits_for(access: Access) -> frozenset[int]:
-    """Return the reads (of the same event) whose answers an access needs to take place."""
+    """Return the reads (of the same event) whose answers an access needs."""
     if not isinstance(access, GetAccess):
         return reads_in(trees_of(access))
     around = () if access.over is None else (access.over,)
@@ -322,7 +331,7 @@ def waits_for(access: Access) -> frozenset[int]:
 
 
 def is_plain(key: Sequence[Tree]) -> bool:
-    """Tell whether computing a key cannot fail, so that it is computed for every row."""
+    """Tell whether a key can be computed for every row, because that cannot fail."""
     plain = Field | Const | Element | Instant | ReadValue
     return all(
         isinstance(t, plain) or (isinstance(t, Op) and t.name == "tuple" and is_plain(t.args))
@@ -349,7 +358,7 @@ def _rings(flows: Sequence[EventFlow]) -> tuple[Ring, ...]:
         if len(component) == 1:
             continue
         ring = _ring(component, inside, flows, reachable(component, edges))
-        for place in ring.places:  # what runs with a ring lets all of it wait
+        for place in ring.places:  # all of a ring waits for its steps' reads
             for order in frozenset().union(*map(waits_for, place.steps)):
                 edges[place.event, order] += component
         rings.append(ring)
@@ -360,7 +369,7 @@ def _rings(flows: Sequence[EventFlow]) -> tuple[Ring, ...]:
 def _edges(
     accesses: Mapping[Request, Access], units: Mapping[Request, PlacedUnit]
 ) -> dict[Request, list[Request]]:
-    """Return what waits for each request; units are requests with negative numbers."""
+    """Return, for each request, the requests that wait for it; units have negative numbers."""
     edges: dict[Request, list[Request]] = {request: [] for request in (*accesses, *units)}
     readers: dict[str, list[Request]] = {}
     writers: dict[str, list[Request]] = {}
@@ -370,7 +379,7 @@ def _edges(
         if isinstance(access, MergeAccess):
             writers.setdefault(access.state, []).append(request)
         for order in waits_for(access):
-            if (request[0], order) in edges:  # else it is what a unit tells
+            if (request[0], order) in edges:  # otherwise, it is a key part that a unit computes
                 edges[request[0], order].append(request)
     for request, unit in units.items():
         for read in unit.reads:
@@ -391,7 +400,10 @@ def _ring(
     flows: Sequence[EventFlow],
     waiting: Collection[Request],
 ) -> Ring:
-    """Make the ring of these requests; `waiting` are all that wait for them, directly or not."""
+    """Make the ring of these requests; `waiting` are all requests that wait for them.
+
+    That includes requests that wait indirectly.
+    """
     by_event = {flow.event: flow for flow in flows}
     inside: dict[str, list[GetAccess | MergeAccess]] = {}
     for event, order in component:
@@ -433,8 +445,11 @@ def _able_to_run(
     block: int | None,
     later: Collection[int],
 ) -> tuple[GetAccess | MergeAccess, ...]:
-    """Return those steps that need no read but the ring's own of those that wait for the ring, nor
-    of a loop, on rows of `block`."""
+    """Return the steps that a ring can run on rows of `block`.
+
+    A step must not need reads that wait for the ring, except the ring's own. In a loop that the
+    scan runs, it must not need other reads of that loop either.
+    """
     remaining = list(steps)
     while True:
         own = {step.order for step in remaining}
@@ -449,7 +464,7 @@ def _able_to_run(
 
 
 def _merge_between(place: RingPlace, flow: EventFlow, states: Sequence[str]) -> MergeAccess | None:
-    """Return a merge that is not a step and stands between the steps of a ring (rule 3)."""
+    """Return a merge that is not a step of a ring but comes between its steps (rule 4)."""
     first, last = place.steps[0], place.steps[-1]
     for access in flow.accesses:
         if (
@@ -458,7 +473,7 @@ def _merge_between(place: RingPlace, flow: EventFlow, states: Sequence[str]) -> 
             and access not in place.steps
             and (
                 first.order < access.order < last.order
-                # A loop that the ring runs is run as a whole.
+                # The ring runs a loop as a whole.
                 or (access.block != place.block and access.block in (first.block, last.block))
             )
         ):

@@ -1,13 +1,13 @@
 """Builds the streams that handlers emit: a filter and a projection per emit, and their union.
 
-The columns of a stream are those of its emits, in the order in which they occur first; all emits of
-a stream have all of them. The types are declared (`app.emits`), or follow from the values: INT
-widens to BIGINT and to DOUBLE, an integer constant to DOUBLE where it is the same number. Others
-that differ are refused: the serial loop would give an int here and a float there.
+The columns of a stream are those of its emits, in order of first occurrence. Every emit of a stream
+has all of its columns. The types are declared (`app.emits`), or follow from the values: INT widens
+to BIGINT and to DOUBLE, an integer constant to DOUBLE where it is the same number. Other different
+types are refused, because the serial loop would give an int for one row and a float for another.
 
-Rows are in the order of the serial loop: by (the event's origin, block, element, order), as for
-accesses. Union puts the order last; where the rest is not in order by itself, `Enter` puts the
-block after the event.
+Rows are in the order of the serial loop: by (the event's origin, block, element, order), as
+accesses are. Union adds the order at the end. Where the other parts do not give this order, `Enter`
+puts the block after the event's origin.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ EmitTypes = tuple[tuple[str, pa.DataType], ...]
 
 @dataclass(frozen=True, slots=True)
 class EmitBranch:
-    """An `EmitBranch` makes the rows of one emit, or of all of a handler that runs whole.
+    """The rows of one emit, or of all emits of a unit to one stream.
 
     `emits` are those that determine the types, with their scopes.
     """
 
     name: str
     place: tuple[int, int]
-    """The event type's number and the order."""
+    """The number of the event type, and the order of the emit or unit."""
     block: int
-    """The loop that it is in; the order elsewhere."""
+    """The loop that the emit is in; outside of loops, its order."""
     has_elements: bool
-    """Whether an element's number is in the origins of its rows."""
+    """Whether the origins of its rows contain the number of an element."""
     emits: tuple[tuple[EmitAccess, Scope], ...]
     where: str
     rows: Callable[[EmitTypes], Node]
 
 
 def chain_branches(number: int, chains: EventChains) -> list[EmitBranch]:
-    """Return the emits of the compiled handlers of an event type."""
+    """Return a branch for each emit in columns, of one event type."""
     return [
         EmitBranch(
             access.name,
@@ -71,7 +71,7 @@ def chain_branches(number: int, chains: EventChains) -> list[EmitBranch]:
 
 
 def check_rows(chains: EventChains) -> list[Node]:
-    """Return what the checks of an event type are evaluated for: rows that never come."""
+    """Return rows that never come, which are evaluated for an event type's checks."""
     nodes: list[Node] = []
     for access in chains.flow.accesses:
         if isinstance(access, EmitAccess) and access.name == CHECKS:
@@ -87,9 +87,11 @@ def emitted_streams(
     depth: int,
     checks: Sequence[Node] = (),
 ) -> tuple[dict[str, Stream], list[Node]]:
-    """Return what is emitted, by name; names in order of their first emit. `depth` is the number
-    of origin columns that make an event. `checks` have no rows, and run with the first stream that
-    has their kind of time; return also those that have no such stream."""
+    """Return the emitted streams by name, in order of their first emit, and the remaining checks.
+
+    `depth` is the number of origin columns that identify an event. `checks` have no rows; each runs
+    with the first stream that has the same kind of time. Those without such a stream are returned.
+    """
     streams = {}
     waiting = list(checks)
     for name, emitting in by_name(branches).items():
@@ -112,7 +114,7 @@ def _no_values(columns: EmitTypes) -> tuple[tuple[str, Expr], ...]:
 
 
 def _mixes_elements(branches: Sequence[EmitBranch]) -> bool:
-    """Tell whether rows of elements stand beside others of the same events, not all of one loop."""
+    """Tell whether an event may have rows of a loop's elements and rows from outside that loop."""
     blocks: dict[int, set[int]] = {}
     for branch in branches:
         blocks.setdefault(branch.place[0], set()).add(branch.block)
@@ -185,7 +187,10 @@ def emit_columns(
 
 
 def _check_whole(name: str, emit: EmitAccess, scope: Scope, columns: Mapping[str, str]) -> None:
-    """Check that an emit has all columns of its stream; they come with where each is known from."""
+    """Check that an emit has all columns of its stream.
+
+    `columns` has, for each column, the reason why the stream has it.
+    """
     fields = dict(emit.fields)
     for column, where in columns.items():
         if column not in fields:

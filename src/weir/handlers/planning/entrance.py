@@ -1,8 +1,9 @@
 """Gives the rows of each event type the origins that make up the log order.
 
-Log order is (vs, event type in order of declaration, partition, offset). Rows of logs that are
-declared one after the other have such origins. Where that is not so (another stream's rows, rows
-without an origin of their own) the number of the event type is put in front.
+Log order is (vs, event type in order of declaration, partition, offset). If all event types are
+logs that are declared one after the other, the origins of their rows are in this order. Otherwise
+(rows of a stream, rows without an origin of their own) the number of the event type is put in front
+of the origin.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ from weir.plan.traversal import ordered_nodes
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """An `Entrance` has the rows of each event type, by name, and how many origin columns make an
-    event."""
+    """The rows of each event type by name, and how many origin columns identify an event."""
 
     rows: dict[str, Node]
     depth: int
@@ -37,9 +37,9 @@ def entrance(
     end: int | None = None,
     first_index: int = 0,
 ) -> Entrance:
-    """Let the events of all types in: those with start ≤ vs < end.
+    """Return the rows of all event types: events with start ≤ vs < end.
 
-    `paths` are those of logs, by event type; sources have the numbers from `first_index` on.
+    `paths` has the paths of logs, by event type. Sources are numbered from `first_index` on.
     """
     for name in paths:
         if name not in {e.name for e in events}:

@@ -1,12 +1,12 @@
-"""Plans gathering scans: what reads by the elements of a list found, put beside the event.
+"""Plans gathering scans: they put the answers of reads by a list's elements into the event's row.
 
 A unit that reads a state for elements of a list needs the answers before it runs. They are on the
-rows of the elements, each in the place of its key. A gathering scan brings them together again: the
-rows of elements append to cells, in order; the event's row, which comes after them in the order of
-requests, reads the cells and empties them.
+rows of the elements, each at the place of its key. A gathering scan brings them together again. The
+rows of the elements append to cells, in order. The event's row, which comes after them in the order
+of requests, reads the cells and empties them.
 
-The key of these cells may be any that an event and its elements share, because the requests of one
-event follow on one another: it only decides where they meet. It is the time, so cells end after it.
+The cells may have any key that an event and its elements share: it only decides where they meet,
+since the requests of one event follow each other. The key is the time, so that cells end with it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ def gathering_scan(
     cells: Mapping[str, Cell],
     depth: int,
 ) -> StateScan:
-    """Return a scan that gives each event LISTs of keys and answers: those of these reads, which
-    are answered on the rows of their chains."""
+    """Return a scan that adds LISTs of keys and answers to each event.
+
+    They are those of `reads`, which are answered on the rows of their chains.
+    """
     by_chain: dict[int, list[tuple[RowChain, GetAccess]]] = {}
     for chain, read in reads:
         by_chain.setdefault(id(chain), []).append((chain, read))
@@ -76,12 +78,14 @@ def _writer(
     cells: Mapping[str, Cell],
     first: int,
 ) -> tuple[ScanPort, list[Cell]]:
-    """Make the port of the elements of a list, and the cells that they append to, of which the
-    first has this number."""
+    """Make the port of a list's elements, and the cells that they append to.
+
+    The first cell has the number `first`.
+    """
     at = reads[0][0].points[-1]
     columns = PortColumns(at.node)
     own = dict(schema(at.node).columns)
-    columns.own.clear()  # only what is gathered travels
+    columns.own.clear()  # only gathered columns travel
     time = columns.name(_TIME, _time(chains))
     lists: list[Cell] = []
     merges: list[StateMerge] = []

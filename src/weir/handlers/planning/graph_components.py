@@ -57,7 +57,7 @@ def strong_components(
 def way_around(
     start: GraphItem, edges: Mapping[GraphItem, Collection[GraphItem]]
 ) -> list[GraphItem]:
-    """Return a shortest way from an item back to it, without the end; empty if there is none.
+    """Return a shortest cycle through an item, starting with it; empty if there is none.
 
     >>> way_around(1, {1: [2], 2: [3, 1], 3: [1]})
     [1, 2]
@@ -81,7 +81,7 @@ def way_around(
 def reachable(
     items: Iterable[GraphItem], edges: Mapping[GraphItem, Iterable[GraphItem]]
 ) -> set[GraphItem]:
-    """Return these items and all that a way leads to from any of them.
+    """Return these items and all items that can be reached from them.
 
     >>> sorted(reachable([1], {1: [2], 2: [3, 1], 4: [1]}))
     [1, 2, 3]

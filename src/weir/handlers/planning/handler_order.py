@@ -1,14 +1,14 @@
 """Orders the handlers of an event type, and numbers their accesses in that order.
 
 Rules
-1. A handler that writes a state runs before one that only reads it. The text of both decides: all
-   branches count, also those that the run's parameters rule out. Handlers that would have to run
-   before each other, in a circle, stay together, in order of definition.
-2. Of all handlers that may come next, the one that is defined first does.
+1. A handler that writes a state runs before one that only reads it. This depends on the text of
+   both only: all branches count, even if the run's parameters rule them out. Handlers that would
+   have to run before each other, in a circle, stay together, in order of definition.
+2. Of all handlers that may come next, the one that is defined first is next.
 3. `order` counts over all accesses of the event type. The `block` that names a loop is the smallest
    order of its accesses.
-4. A handler that runs as it is (a unit) has one number, its place, for all its merges and emits.
-   Reads that are answered earlier, and what its earlier runs give out, have smaller numbers.
+4. A handler that runs unchanged (a unit) has one number, its place, for all its merges and emits.
+   Its early reads and the results of its earlier runs have smaller numbers.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from weir.plan.operators import Node
 
 @dataclass(frozen=True, slots=True)
 class PlacedStep:
-    """A `PlacedStep` is a step of a unit on the chain of its event type.
+    """A step of a unit on the chain of its event type.
 
-    `tokens` are numbers that count as answered when it has run: those of an asked step are the
-    parts of the key that it tells. `reads` are those that are answered with that key then.
+    `tokens` are numbers that count as answered once it has run: for an asked step, one for each
+    part of the key that it computes. `reads` are then answered with that key.
     """
 
     step: UnitStep
     tokens: tuple[int, ...]
     needs: frozenset[int]
-    """The reads and tokens that must be answered before."""
+    """The reads and tokens that must be answered before the step runs."""
     reads: tuple[GetAccess, ...] = ()
     key: Key = ()
-    """Of a live step: the key that its rows are split by."""
+    """Of a live step: the key by which its rows are split."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedUnit:
-    """A `PlacedUnit` is a handler that runs as it is, at its place in the order of an event."""
+    """A handler that runs unchanged, at its place in the order of an event."""
 
     plan: UnitPlan
     place: int
@@ -74,8 +74,10 @@ class PlacedUnit:
         return self.plan.unit.handler
 
     def note_order(self, state: str) -> int:
-        """Return the order of a unit's merges into a state that others use: before the reads that
-        come after the step which takes them."""
+        """Return the order of a unit's merges into a state that others use.
+
+        It is smaller than that of reads that come after the step which takes the merges.
+        """
         number = self.plan.noted.get(state)
         if number is None or number == len(self.steps) - 1:
             return self.place
@@ -83,14 +85,16 @@ class PlacedUnit:
 
     @property
     def reads(self) -> tuple[GetAccess, ...]:
-        """All reads that are answered before some run, early ones first."""
+        """All reads that are answered before some run of the unit, early reads first."""
         return (*self.early, *(read for step in self.steps for read in step.reads))
 
 
 @dataclass(frozen=True, slots=True)
 class EventFlow:
-    """An `EventFlow` has the handlers of an event type in order, and all their accesses: those of
-    handlers in columns, and the reads of units that are answered before they run."""
+    """The handlers of an event type in order, and all their accesses.
+
+    For a unit these are only the reads that are answered before it runs.
+    """
 
     event: str
     handlers: tuple[str, ...]
@@ -102,7 +106,7 @@ class EventFlow:
 
 
 def handler_order(analysed: Sequence[Analysed]) -> tuple[str, ...]:
-    """Return the order in which the handlers of one event type run; they come as defined.
+    """Return the order in which the handlers of one event type run, given in order of definition.
 
     >>> none = frozenset()
     >>> judge = Analysed("judge", "e", (), frozenset(["n"]), none, none)
@@ -141,8 +145,10 @@ def event_flow(
     plans: Mapping[str, UnitPlan],
     deferring: Collection[str] = (),
 ) -> EventFlow:
-    """Number the accesses of one event type; `plans` are those of handlers that run as they are.
-    What these read of `deferring` states fails only in the run that uses it."""
+    """Number the accesses of one event type; `plans` are the plans of units.
+
+    Units may read `deferring` states: a read that fails then fails only in the run that uses it.
+    """
     by_name = {a.handler: a for a in analysed}
     names = handler_order(analysed)
     accesses: list[GetAccess | MergeAccess | EmitAccess] = []
@@ -169,7 +175,7 @@ def _placed(plan: UnitPlan, following: int, deferring: Collection[str]) -> Place
     following += len(early)
     steps: list[PlacedStep] = []
     done: list[tuple[int, ...]] = []
-    """What is answered when a step has run, by step."""
+    """The tokens that count as answered when a step has run, by step."""
     for step in plan.steps:
         before = [early[n].order for n in step.needs.early]
         needs = frozenset((*before, *(order for n in step.needs.steps for order in done[n])))
@@ -193,8 +199,10 @@ def _placed(plan: UnitPlan, following: int, deferring: Collection[str]) -> Place
 def _placed_early(
     plan: UnitPlan, following: int, deferring: Collection[str]
 ) -> tuple[GetAccess, ...]:
-    """Number the early reads of a unit. Those by the elements of a list are in a loop over it, as
-    those of a handler in columns are."""
+    """Number the early reads of a unit.
+
+    Reads by the elements of a list are in a loop over it, as for a handler in columns.
+    """
     orders: dict[int, int] = {}
     for access in plan.unit.accesses:
         if isinstance(access, GetAccess):
@@ -225,7 +233,7 @@ def _placed_early(
 
 
 def _answered(read: GetAccess, order: int, key: Key, deferring: Collection[str]) -> GetAccess:
-    """Return a read of a unit as one that is answered before the unit runs, for every row."""
+    """Return a read of a unit as one that is answered for every row before the unit runs."""
     defers = read.state in deferring
     return replace(
         read,
@@ -250,8 +258,11 @@ def _blocks(accesses: Collection[GetAccess | MergeAccess | EmitAccess]) -> dict[
 
 
 def serial_order(app: App) -> dict[str, tuple[str, ...]]:
-    """Return the names of handlers by event type: those that write a state before those that only
-    read it, by their text; else in order of definition."""
+    """Return the names of handlers by event type, in the order in which they run.
+
+    By their text, handlers that write a state come before those that only read it; otherwise they
+    are in order of definition.
+    """
     reach, none = Reach(app), frozenset[str]()
     uses = {}
     for name, handler in app.handlers.items():

@@ -1,11 +1,11 @@
 """Code that runs the steps of a ring row by row: reads, merges, and loops of them.
 
 Contract
-1. A ring's code is a value that can be compared, pickled and given a fingerprint: trees and names.
-   The functions are made from it once in each process.
-2. A row has vs, ve, its key columns and the values of the port's leaves. What a row of port 0 gives
-   out are the answers of the reads outside of loops, then for each loop with reads a LIST of
-   STRUCTs, of its elements and their answers.
+1. A ring's code is a value of trees and names that can be compared, pickled and given a
+   fingerprint. Each process makes the functions from it once.
+2. A row has vs, ve, its key columns and the values of the port's leaves. A row of port 0 gives out
+   the answers of the reads outside of loops, then for each loop with reads a LIST of STRUCTs with
+   its elements and their answers.
 3. A read happens for every row: it has no effect, and its key is NULL where it cannot be computed.
 """
 
@@ -38,17 +38,16 @@ from weir.plan.usercode.made_functions import plain_function
 
 Environment = list[Any]
 RowStep = Callable[[Environment, Any], None]
-"""Takes what the row has so far, and its key."""
+"""A function of the row's values so far, and its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class RingStep:
-    """A `RingStep` is a read (without a kind) or a merge of a ring; its values are computed from
-    all that the row has and from the reads before it.
+    """A read (without `kind`) or a merge of a ring.
 
-    `args` are the arguments of a merge, `new` the result of a `call`, or for windows `called` what
-    takes the arguments; `guard` says where a merge happens. `answer` is what a read gives, as later
-    steps name it.
+    Its values are computed from the row and the reads before it. `args` are the arguments of a
+    merge. `new` is the result of a `call`; for windows, `called` takes the arguments instead.
+    `guard` is the condition of a merge. `answer` is how later steps refer to a read's answer.
     """
 
     handler: str
@@ -66,9 +65,9 @@ class RingStep:
 
 @dataclass(frozen=True, slots=True)
 class RingLoop:
-    """A `RingLoop` runs steps for each element of a list, where the loop's own `guard` holds.
+    """Runs steps for each element of a list, where the loop's own `guard` holds.
 
-    `names` are what the fields of its structs are called: the element, then the answers.
+    `names` are the field names of its structs: the element, then the answers.
     """
 
     handler: str
@@ -82,8 +81,10 @@ class RingLoop:
 
 @dataclass(frozen=True, slots=True)
 class RingPort:
-    """A `RingPort` has the steps for rows of one port: `keys` key columns, then the `leaves`, which
-    have these types."""
+    """The steps for rows of one port.
+
+    A row has `keys` key columns, then the `leaves`, which have these `types`.
+    """
 
     keys: int
     leaves: tuple[Tree, ...]
@@ -93,7 +94,7 @@ class RingPort:
 
 @dataclass(frozen=True, slots=True)
 class RingCode:
-    """A `RingCode` runs a ring; called, it makes what runs it (`RowCode.make`)."""
+    """Runs a ring; calling it makes the runner (`RowCode.make`)."""
 
     ports: tuple[RingPort, ...]
 
@@ -104,7 +105,7 @@ class RingCode:
 
 
 class _RingRunner:
-    """A `_RingRunner` runs the steps of a ring (see `RowRunner`)."""
+    """Runs the steps of a ring (see `RowRunner`)."""
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class _RingRunner:
         ]
 
     def bound(self) -> AbstractContextManager[None]:
-        return nullcontext()  # what runs are expressions, which reach no handle
+        return nullcontext()  # it runs expressions only, which reach no handles
 
     def check(self) -> None:
         """Do nothing: expressions keep nothing."""
@@ -180,7 +181,7 @@ class _RingRunner:
         return run
 
     def _put(self, number: int) -> Callable[[Sequence[Any]], None]:
-        """Return what adds an entry to an effect."""
+        """Return a function that adds an entry to an effect."""
         rows, cursor = self._effects[number], self._cursor
 
         def put(values: Sequence[Any]) -> None:
@@ -198,7 +199,7 @@ def _answers(loop: RingLoop) -> list[ReadValue]:
 def _function(
     step: RingStep | RingLoop, tree: Tree, names: tuple[Tree, ...]
 ) -> Callable[..., object]:
-    """Make the function that computes a value from what the row has."""
+    """Make the function that computes a value from the row's values so far."""
     compute = TreeFunction(step.handler, step.file, names, (tree,)).make()
     return lambda around: compute(*around)
 

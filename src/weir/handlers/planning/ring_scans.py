@@ -1,9 +1,9 @@
 """Plans the row scan of a ring: its reads and merges run together, row by row, on the cells.
 
 As with a state scan, the reader's rows come out with the answers of the ring's reads as new
-columns. So whatever only uses the answers (emits, merges into other states) follows it as it would
-follow any scan. Other event types of the ring, and merges into its states with other keys, are
-ports of their own; each has its place in the order within an event.
+columns. So emits and merges into other states, which only use the answers, follow it as they follow
+any scan. Other event types of the ring, and merges into its states with other keys, are separate
+ports. Each has its place in the order within an event.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from weir.plan.states import Cell, RowCode, RowEffect, WindowCall
 
 @dataclass(frozen=True, slots=True)
 class RowPort:
-    """A `RowPort` is an input of a ring's scan: its rows, what the code gets of them, its steps."""
+    """An input of a ring's scan: its rows, the columns that the code gets, and its steps."""
 
     port: ScanPort
     columns: tuple[str, ...]
@@ -47,14 +47,14 @@ class RowPort:
 
 
 def window_calls(ports: Sequence[RowPort]) -> tuple[WindowCall, ...]:
-    """Return the functions that rings merge into windows."""
+    """Return the functions that rings merge into windows, as calls."""
     return tuple(
         step.called for row in ports for step in _inner(row.code.steps) if step.called is not None
     )
 
 
 def outside_reads(place: RingPlace) -> frozenset[int]:
-    """Return the reads that a ring's steps wait for and that are not its own."""
+    """Return the reads that a ring's steps wait for, except the ring's own."""
     own = {step.order for step in place.steps if isinstance(step, GetAccess)}
     return frozenset().union(*map(waits_for, place.steps)) - own
 
@@ -68,7 +68,7 @@ def ring_code(ring: Ring, ports: Sequence[RowPort]) -> RowCode:
 def place_port(
     chains: EventChains, at: ChainPoint, place: RingPlace, cells: Sequence[Cell], *, reader: bool
 ) -> RowPort:
-    """Make the port of a ring's own rows; those of the reader keep all their columns."""
+    """Make the port of a ring's own rows; the reader's rows keep all their columns."""
     columns = PortColumns(at.node)
     if not reader:
         columns.own.clear()
@@ -96,12 +96,12 @@ def place_port(
 
 
 def _inner(steps: Sequence[RingStep | RingLoop]) -> list[RingStep]:
-    """Return all steps, those of loops too."""
+    """Return all steps, including those of loops."""
     return [s for step in steps for s in (step.steps if isinstance(step, RingLoop) else (step,))]
 
 
 def ring_effects(chains: EventChains, place: RingPlace) -> tuple[RowEffect, ...]:
-    """Return the new columns of a ring's reader, in the order in which its code gives them."""
+    """Return the new columns of a ring's reader, in the order in which the code gives them out."""
     reads = [step for step in place.steps if isinstance(step, GetAccess)]
     outside = [RowEffect(*chains.answer_column(r)) for r in reads if r.block == place.block]
     lists = []
@@ -116,7 +116,7 @@ def ring_effects(chains: EventChains, place: RingPlace) -> tuple[RowEffect, ...]
 def _steps(
     chains: EventChains, at: ChainPoint, place: RingPlace, cells: Sequence[Cell]
 ) -> Iterator[RingStep | RingLoop]:
-    """Return the steps of a ring's place; those of a loop are put together."""
+    """Return the steps of a ring's place; the steps of a loop are one `RingLoop`."""
     for block, accesses in groupby(place.steps, key=lambda step: step.block):
         together = list(accesses)
         steps = tuple(_step(chains, access, cells) for access in together)
@@ -157,9 +157,9 @@ def _trees(step: RingStep) -> tuple[Tree, ...]:
 def _key(
     chains: EventChains, columns: PortColumns, place: RingPlace, cells: Sequence[Cell]
 ) -> tuple[str, ...]:
-    """Make the key columns; a key that can fail is computed where some step may need it.
+    """Make the key columns; a key that can fail is computed only where a step may need it.
 
-    A step's condition may read what the ring reads. What it says before that is known.
+    A step's condition may use reads of the ring itself; then only its parts before those count.
     """
     first = place.steps[0]
     answered = outside_reads(place)
@@ -176,8 +176,10 @@ def _key(
 
 
 def _known_part(guard: Tree | None, answered: frozenset[int]) -> Tree | None:
-    """Return the first conjuncts of a condition, as far as these reads decide them, and
-    for all elements of a loop."""
+    """Return the first conjuncts of a condition that these reads alone decide.
+
+    Conjuncts with an element of a loop are never among them.
+    """
     if guard is None:
         return None
     parts = conjuncts_of(guard)
@@ -186,7 +188,7 @@ def _known_part(guard: Tree | None, answered: frozenset[int]) -> Tree | None:
 
 
 def ring_places(rings: Sequence[Ring]) -> Mapping[tuple[str, int], tuple[Ring, RingPlace]]:
-    """Return the ring and the place of each read of a ring."""
+    """Return the ring and the place of each read in a ring, by event type and order."""
     return {
         (place.event, step.order): (ring, place)
         for ring in rings

@@ -1,12 +1,13 @@
 """Plans row scans for the runs of units: one for all steps that need the same cells.
 
 Contract
-1. A scan of a step has a port for each event type whose units take that step, with the rows of a
-   point of its chain: the event, the keys and answers of reads, what earlier runs recorded.
-2. Columns of what a scan gives out: `$r5` what the step with token 5 gives out (a part of a key),
+1. A scan has a port for each event type whose units take its step. The port has the rows of a point
+   of the event type's chain: the event, the keys and answers of reads, and the answers that earlier
+   runs recorded.
+2. A scan gives out these columns: `$r5` is the part of a key that the step with token 5 computes,
    `$q5` whether its unit does nothing on the row, `$w5.sent` the answers that reads of a live state
-   got, `$emessage.9.spam` what the handler at place 9 of an event type emits, `$smessage.9.sent`
-   its merges into a state that others must know.
+   got, `$emessage.9.spam` the rows that the handler at place 9 of an event type emits,
+   `$smessage.9.sent` its merges into a state that others use.
 """
 
 from __future__ import annotations
@@ -62,12 +63,14 @@ from weir.plan.states import (
 
 @dataclass(frozen=True, slots=True)
 class UnitRun:
-    """A `UnitRun` is a step of a unit that a scan runs; `forms` say what others must know of its
-    merges into states, by state."""
+    """A step of a unit that a scan runs.
+
+    `forms` has, by state, the form in which its merges are given out to others.
+    """
 
     unit: PlacedUnit
     number: int
-    """Which of the unit's steps it is."""
+    """The number of the step in its unit."""
     forms: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -85,7 +88,7 @@ class UnitRun:
 
 @dataclass(frozen=True, slots=True)
 class GivenOut:
-    """A `GivenOut` is an effect of a run with its column."""
+    """An effect of a run, with its column."""
 
     effect: Effect
     column: RowEffect
@@ -94,7 +97,7 @@ class GivenOut:
 def given_out(
     run: UnitRun, cells: Mapping[str, Cell], emitted: Mapping[str, EmitTypes]
 ) -> list[GivenOut]:
-    """Return what a run gives out, in order."""
+    """Return the effects of a run with their columns, in order."""
     unit, placed = run.unit, run.placed
     event, handler = run.event, unit.handler
     outputs: list[GivenOut] = []
@@ -233,7 +236,7 @@ def _planned(
 
 
 def _is_before(run: UnitRun, read: GetAccess) -> bool:
-    """Tell whether a read of the unit is planned to be answered before a step."""
+    """Tell whether a read of the unit is answered before a step, by the plan."""
     return run.is_last or read.order in run.placed.needs
 
 
@@ -266,7 +269,7 @@ def _use(run: UnitRun, state: str) -> StateUse:
 
 
 def _needs_step(run: UnitRun, number: int) -> bool:
-    """Tell whether a run comes after a step of its unit, whose answers it uses."""
+    """Tell whether a run comes after another step of its unit and uses that step's answers."""
     return number in run.placed.step.needs.steps
 
 
@@ -284,7 +287,7 @@ def handler_run(
     ports: Sequence[tuple[ScanPort, HandlerPort]],
     effects: Sequence[GivenOut],
 ) -> HandlerRun:
-    """Return the code of a scan that runs units."""
+    """Return the code of a scan that runs these units."""
     return HandlerRun(
         app,
         tuple(params.items()),
@@ -296,8 +299,10 @@ def handler_run(
 
 
 def unsaved_windows(runs: Sequence[UnitRun], cells: Sequence[Cell]) -> str:
-    """Say in words which window of a scan holds functions, so that no snapshot can keep it; nothing
-    if none does."""
+    """Describe the window of a scan that holds functions, so that no snapshot can store it.
+
+    Return an empty text if there is none.
+    """
     for cell in cells:
         for run in runs if cell.last is not None else ():
             for access in run.unit.unit.of(cell.state):
@@ -310,7 +315,7 @@ def unsaved_windows(runs: Sequence[UnitRun], cells: Sequence[Cell]) -> str:
 
 
 def check_window(unit: PlacedUnit, state: str) -> None:
-    """Raise PlanError if a unit merges a function into a window that others must know."""
+    """Raise PlanError if a unit merges a function into a window that others use."""
     others = ", ".join(t.method for t in MERGE_TRAITS.values() if t.kind != "call")
     for access in unit.unit.of(state):
         if isinstance(access, MergeAccess) and access.kind == "call":
@@ -333,8 +338,10 @@ def emit_rows(scan: Node, unit: PlacedUnit, name: str, columns: EmitTypes) -> No
 def merge_port(
     scan: Node, unit: PlacedUnit, cell: Cell, state: int, form: str, file: str
 ) -> ScanPort:
-    """Make the port of a unit's merges into a state that is scanned elsewhere; `file` is that of
-    its handler."""
+    """Make the port of a unit's merges into a state that is scanned elsewhere.
+
+    `file` is the file of the unit's handler.
+    """
     fields = tuple(_merge_fields(cell, form))
     rows = _taken_out(scan, merge_column(unit, cell.state), fields)
     keys = tuple(name for name, _ in fields[: len(cell.keys)])
@@ -364,7 +371,10 @@ def _merge_place(unit: PlacedUnit, state: str, kind: MergeKind, file: str) -> Ha
 
 
 def effect_form(cell: Cell, goes_on: bool) -> str:
-    """Say what others must know of merges into a live state; `goes_on`: others merge, too."""
+    """Return the form in which merges into a live state are given out to others.
+
+    `goes_on` tells whether others merge into it too.
+    """
     if cell.last is not None:
         return "merge"
     return "sum" if cell.type == DOUBLE and goes_on else "value"
@@ -372,7 +382,9 @@ def effect_form(cell: Cell, goes_on: bool) -> str:
 
 def _kinds(unit: PlacedUnit, cell: Cell) -> list[tuple[MergeKind, int]]:
     """Return the kinds of a unit's merges into a state that others may need, with the k of `top_k`.
-    A function counts as `set`. If the kinds are not known, any kind with one value is possible."""
+
+    A function counts as `set`. If the kinds are not known, all kinds with one value are returned.
+    """
     merges = [a for a in unit.unit.of(cell.state) if isinstance(a, MergeAccess)]
     if not merges:
         return [(kind, 0) for kind in told_kinds(pa.types.is_list(cell.type))]
@@ -390,7 +402,7 @@ def _equals(column: str, value: str) -> Expr:
 
 
 def _taken_out(scan: Node, column: str, fields: Sequence[tuple[str, pa.DataType]]) -> Node:
-    """Return a row for each element of a column of LISTs of STRUCTs, with the fields as columns."""
+    """Return a row for each STRUCT in a column of LISTs, with its fields as columns."""
     rows = Explode(keep_only(scan, [column]), column)
     whole = Column(column, type=schema(rows).type_of(column))
     columns = [
@@ -415,7 +427,7 @@ def emit_column(unit: PlacedUnit, name: str) -> str:
 
 
 def never_column(unit: PlacedUnit) -> str:
-    """Return the column of a unit that emits nothing, which is always NULL."""
+    """Return the column, always NULL, of a unit that emits nothing."""
     return f"$n{unit.unit.event}.{unit.place}"
 
 

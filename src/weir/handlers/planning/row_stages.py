@@ -1,29 +1,31 @@
-"""Plans when handlers that run as they are run, and which of their reads are answered earlier.
+"""Plans the runs of handlers in rows, and which of their reads are answered before a run.
 
-A handler in rows is a *unit* for each of its event types. It may have to run several times on an
-event: up to a read whose key only it can compute, in the scan that holds the cells of a state, and
-one last time, when all its reads are answered.
+A handler in rows is a *unit* for each of its event types. It may run several times on an event: up
+to a read whose key only it can compute, then in the scan that has the cells of a state, and a last
+time when all its reads are answered.
 
 Rules
-1. T depends on S where what T holds may follow from a read of S: in columns, by a merge into T that
-   uses the read; for a unit by every merge into T after a read of S, and if it also reads T by
-   every read of T after one of S. States that depend on each other in a circle are one *block*.
-2. A state is *live* for a unit that merges functions into it, that takes part in its circle, or
-   that reads and merges it (unless all merges have other keys and come before the reads). All
-   accesses of a unit to the live states of a block must have one key.
+1. A state T depends on a state S if the contents of T may follow from a read of S. In columns this
+   is a merge into T that uses the read. In a unit it is every merge into T after a read of S, and
+   every read of T after a read of S if the unit also merges into T. States that depend on each
+   other in a circle are one *block*.
+2. A state is *live* for a unit that merges functions into it, or takes part in its circle, or both
+   reads it and merges into it (unless all merges have other keys and come before the reads). All
+   accesses of a unit to the live states of a block must have the same key.
 3. A read is *early* if its key is made of columns and constants, it cannot fail (or its failure can
-   wait), and the unit has merged nothing before it that the answer could depend on. Every row asks
-   early reads, with None for a key that cannot be computed. For any other read the unit runs up to
-   the read, to compute its key.
-   A read whose key an earlier read is sure to have computed is answered along with that one.
-   A key of an early read may also use the elements of one list, and the answers of other early
-   reads: then every row asks for all elements of the list, whichever the unit needs.
-4. Blocks that a unit uses under one key are joined, and its last live step waits for all its reads,
-   so that the unit runs once. They are not joined if two steps would then wait for each other.
-5. A step needs the answers of all reads before its last access; where one of them comes only later,
-   the unit cannot run in rows. What a unit emits, and its merges into states that are not live, are
-   taken by its last step, which needs all others; merges that its reads may depend on by a step
-   before, which needs only the reads before these merges.
+   wait), and the answer cannot depend on the unit's own earlier merges. Early reads are answered
+   for every row, with None for a key that cannot be computed. For any other read the unit runs up
+   to that read, to compute its key. A read whose key an earlier read has certainly computed is
+   answered together with that read. The key of an early read may also use the elements of one list,
+   and the answers of other early reads. Then the read is answered for all elements of the list,
+   also those that the unit does not need.
+4. Blocks that a unit uses with the same key are joined, and the unit's last live step waits for all
+   its reads, so that the unit runs once. Blocks are not joined if two steps would then wait for
+   each other.
+5. A step needs the answers of all reads before its last access. If one of them is only answered
+   later, the unit cannot run in rows. The last step, which needs all others, takes the unit's emits
+   and its merges into states that are not live. Merges that its own reads may depend on are taken
+   by an earlier step, which needs only the reads before these merges.
 """
 
 from __future__ import annotations
@@ -55,9 +57,11 @@ StateAccess: TypeAlias = GetAccess | MergeAccess
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A `Unit` is a handler in rows, for one event type; `accesses` are in the order in which they
-    may happen. `group` is its serial group, if it is in one, `event_columns` are the columns of
-    the event that its code can reach; None: all."""
+    """A handler in rows, for one event type.
+
+    `accesses` are in the order in which they may happen. `group` is its serial group, or None.
+    `event_columns` are the columns of the event that its code can reach, or None for all.
+    """
 
     event: str
     handler: str
@@ -78,8 +82,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class StepNeeds:
-    """`StepNeeds` are what must be there before a step: early reads and other steps, by their
-    numbers in the plan."""
+    """What must be there before a step: early reads and other steps, by number in the plan."""
 
     early: frozenset[int] = frozenset()
     steps: frozenset[int] = frozenset()
@@ -90,9 +93,10 @@ class StepNeeds:
 
 @dataclass(frozen=True, slots=True)
 class AskedStep:
-    """An `AskedStep` runs a unit to tell the key of an access: a read, or the first access to
-    states that are live later. `reads` are answered then, the first of `states` and others that
-    have the same key."""
+    """Runs a unit to compute the key of an access: a read, or the first access to live states.
+
+    `reads` are then answered: those of the first of `states`, and others with the same key.
+    """
 
     needs: StepNeeds
     states: tuple[str, ...]
@@ -102,8 +106,11 @@ class AskedStep:
 
 @dataclass(frozen=True, slots=True)
 class LiveStep:
-    """A `LiveStep` runs a unit where the cells of these states are. `key` is None where an asked
-    step tells it, whose number is `told_by`. Steps of one block run in one scan."""
+    """Runs a unit where the cells of these states are.
+
+    `key` is None if the asked step with the number `told_by` computes it. Steps of one block run in
+    one scan.
+    """
 
     needs: StepNeeds
     states: tuple[str, ...]
@@ -114,7 +121,7 @@ class LiveStep:
 
 @dataclass(frozen=True, slots=True)
 class NoteStep:
-    """A `NoteStep` runs a unit for the merges into a state that what it reads later depends on."""
+    """Runs a unit for its merges into a state that its later reads depend on."""
 
     needs: StepNeeds
     state: str
@@ -122,7 +129,7 @@ class NoteStep:
 
 @dataclass(frozen=True, slots=True)
 class LastStep:
-    """A `LastStep` runs a unit when all its reads are answered."""
+    """Runs a unit when all its reads are answered."""
 
     needs: StepNeeds
 
@@ -132,10 +139,10 @@ UnitStep: TypeAlias = AskedStep | LiveStep | NoteStep | LastStep
 
 @dataclass(frozen=True, slots=True)
 class UnitPlan:
-    """A `UnitPlan` has the early reads of a unit, and its steps: each needs only such as come
-    before it, and the last one all others.
+    """The early reads of a unit, and its steps.
 
-    `noted` says by which step the merges into a state are taken that is not live.
+    Each step needs only earlier ones, and the last step needs all others. `noted` has, for each
+    state that is not live, the step that takes the merges into it.
     """
 
     unit: Unit
@@ -162,13 +169,16 @@ Edges: TypeAlias = dict[str, set[str]]
 
 
 class StateTraits(Protocol):
-    """`StateTraits` are what planning must know of an app's states."""
+    """What planning must know of an app's states."""
 
     def can_fail(self, state: str) -> bool:
-        """Tell whether a read may fail, so that only the reads of the serial loop may happen."""
+        """Tell whether a read may fail.
+
+        Then only reads that happen in the serial loop may happen.
+        """
 
     def defers(self, state: str) -> bool:
-        """Tell whether the answer of a read that fails is None, which no other answer is."""
+        """Tell whether a failing read answers None, which no other read does."""
 
     def is_window(self, state: str) -> bool:
         """Tell whether the state has `last`."""
@@ -183,10 +193,10 @@ def plan_units(
     states: Sequence[str],
     traits: StateTraits,
 ) -> tuple[list[UnitPlan], dict[str, int]]:
-    """Plan the steps of all units; NotInRows for one that cannot run. Return also the states that
-    depend on themselves, each with the number of its circle.
+    """Plan the steps of all units; raise NotInRows for a unit that cannot run.
 
-    `column_edges` are the pairs of states by which handlers in columns let the second depend on the
+    Return also the states that depend on themselves, each with the number of its circle.
+    `column_edges` are pairs of states where a handler in columns makes the second depend on the
     first.
     """
     edges: Edges = {state: set() for state in states}
@@ -206,7 +216,7 @@ def plan_units(
         joined = blocks.joined(pair)
         try:
             fewer, waits_then = _planned(units, edges, joined, traits)
-        except (NotInRows, PlanError):  # as two they can run
+        except (NotInRows, PlanError):  # separately, they can run
             continue
         if _runs(fewer) < _runs(plans):
             plans, waits, blocks = fewer, waits_then, joined
@@ -220,8 +230,10 @@ def _runs(plans: Sequence[UnitPlan]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Delay:
-    """A `_Delay` lets the last live step of a unit wait for all its reads, so that it is the last
-    step at all: `live` are the states of its block, `reads` those that it then waits for."""
+    """Makes the last live step of a unit its last step, by waiting for all its reads.
+
+    `live` are the states of its block, `reads` the states that it then waits for.
+    """
 
     live: frozenset[str]
     reads: frozenset[str]
@@ -234,8 +246,10 @@ def _with_delays(
     blocks: _Blocks,
     traits: StateTraits,
 ) -> list[UnitPlan]:
-    """Return plans with fewer runs: live steps wait, one after the other, where nothing that they
-    wait for waits for them."""
+    """Return plans with fewer runs: live steps wait, unless that makes a step wait for itself.
+
+    They are tried one after the other.
+    """
     delays: dict[int, _Delay] = {}
     for number in range(len(units)):
         delay = _delay(plans[number], blocks)
@@ -270,11 +284,13 @@ def _planned(
     traits: StateTraits,
     delays: Mapping[int, _Delay] | None = None,
 ) -> tuple[list[UnitPlan], Edges]:
-    """Plan the steps of all units; return also which states wait for which. NotInRows where one
-    that is delayed would wait for itself."""
+    """Plan the steps of all units; return also which states wait for which.
+
+    NotInRows if a delayed unit would wait for itself.
+    """
     delays = delays or {}
     planning = [_Planning(unit, edges, blocks, traits) for unit in units]
-    # The last step of a unit takes its merges when all that it uses is there.
+    # The last step of a unit takes its merges once all its reads are answered.
     waits = {state: set(after) for state, after in edges.items()}
     for one in planning:
         for before, after in one.waits():
@@ -291,7 +307,7 @@ def _planned(
 
 
 def _of_one_key(plans: Sequence[UnitPlan]) -> Iterator[frozenset[int]]:
-    """Return the pairs of blocks that a unit uses by one key, in runs of their own."""
+    """Yield the pairs of blocks that a unit uses with one key, in separate runs."""
     for plan in plans:
         live = [step for step in plan.steps if isinstance(step, LiveStep) and step.key is not None]
         for n, one in enumerate(live):
@@ -303,8 +319,11 @@ def _of_one_key(plans: Sequence[UnitPlan]) -> Iterator[frozenset[int]]:
 def _can_be_one(
     pair: frozenset[int], blocks: _Blocks, waits: Edges, in_columns: set[tuple[str, str]]
 ) -> bool:
-    """Tell whether two blocks can be in one scan: nothing outside of it comes between them, and no
-    handler in columns leads from one to the other, which would have to run in it, too."""
+    """Tell whether one scan can hold two blocks.
+
+    It cannot if something outside of the scan comes between them. Nor can it if a handler in
+    columns leads from one to the other, because that handler would have to run in the scan too.
+    """
     inside = {state for state, block in blocks.of.items() if block in pair}
     after = {state for one in inside for state in waits[one]} - inside
     if reachable(after, waits) & inside:
@@ -331,10 +350,11 @@ def _unit_edges(unit: Unit) -> set[tuple[str, str]]:
 
 
 def _in_any_order(unit: Unit) -> list[StateAccess]:
-    """Return the accesses to states in an order in which one comes before another, maybe again,
-    wherever it may do so when the unit runs.
+    """Return the accesses to states in an order that contains every possible order of two of them.
 
-    What repeats together comes twice. What others may run later comes once more at the end, twice.
+    One access comes before another, if need be a second time, wherever that may happen when the
+    unit runs. Code that repeats together comes twice. Code that others may run later comes twice
+    more at the end.
     """
     accesses = [a for a in unit.accesses if not isinstance(a, EmitAccess)]
     spans: list[tuple[int, int]] = []
@@ -364,7 +384,7 @@ def _in_any_order(unit: Unit) -> list[StateAccess]:
 
 
 def are_exclusive(one: StateAccess, other: StateAccess) -> bool:
-    """Tell whether two accesses are on different branches: no event has both."""
+    """Tell whether two accesses are on different branches, so that no event has both."""
     if one.guard is None or other.guard is None:
         return False
     for a, b in zip(conjuncts_of(one.guard), conjuncts_of(other.guard), strict=False):
@@ -379,8 +399,7 @@ def _is_not(a: Tree, b: Tree) -> bool:
 
 
 def list_block(read: GetAccess) -> int | None:
-    """Return the block of the list whose elements a read's key is made of; None if it is of none,
-    or of several."""
+    """Return the block of the only list whose elements a read's key uses, or None."""
     return read.lists[0][0] if len(read.lists) == 1 else None
 
 
@@ -390,20 +409,22 @@ def _is_of_columns(part: Tree) -> bool:
 
 
 def tried(part: Tree) -> Tree:
-    """Return a value that is None where computing it fails: on such rows it is not needed, or the
-    handler itself fails."""
+    """Return a value that is None where computing it fails.
+
+    On such rows it is not needed, or the handler itself fails.
+    """
     return part if isinstance(part, Field | Instant | Const) else Op("tried", (part,))
 
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """`_Blocks` are the blocks of states; `circles` are those whose states depend on themselves."""
+    """The blocks of states; `circles` are those whose states depend on themselves."""
 
     of: dict[str, int]
     circles: frozenset[int] = field(default_factory=frozenset)
 
     def joined(self, pair: frozenset[int]) -> _Blocks:
-        """Return the blocks with two of them as one."""
+        """Return the blocks after joining two of them."""
         one = min(pair)
         of = {state: one if block in pair else block for state, block in self.of.items()}
         return _Blocks(of, (self.circles - pair) | {one})
@@ -420,8 +441,11 @@ def _blocks(states: Sequence[str], edges: Edges) -> _Blocks:
 
 
 class NeedsSerial(PlanError):
-    """Says why handlers can only run in one serial group. `handlers` are those that are known to be
-    needed in it; planning again with that group may find more."""
+    """Says that handlers can only run in one serial group, and why.
+
+    `handlers` are those that are known to be needed in it; planning again with that group may find
+    more.
+    """
 
     def __init__(self, message: str, handlers: Iterable[str], *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -429,7 +453,7 @@ class NeedsSerial(PlanError):
 
 
 def circle_with_group(group: Sequence[str], others: Sequence[str]) -> NeedsSerial:
-    """Return the error of a serial group in a circle with handlers that are not in it."""
+    """Return the error for a serial group in a circle with handlers outside of it."""
     inside, outside = list(dict.fromkeys(group)), list(dict.fromkeys(others))
     return NeedsSerial(
         f"the serial group of {', '.join(inside)} is in a circle with {', '.join(outside)}",
@@ -438,7 +462,7 @@ def circle_with_group(group: Sequence[str], others: Sequence[str]) -> NeedsSeria
 
 
 def _check_groups(plans: Sequence[UnitPlan], blocks: _Blocks) -> None:
-    """Raise PlanError where a serial group is in a circle with units that are not in it."""
+    """Raise PlanError if a serial group is in a circle with units outside of it."""
     for plan in plans:
         group = plan.unit.group
         if group is None:
@@ -456,36 +480,35 @@ def _check_groups(plans: Sequence[UnitPlan], blocks: _Blocks) -> None:
 
 @dataclass(slots=True)
 class _Stop:
-    """A `_Stop` is what a unit must run for: a read, or the live states of a block."""
+    """What a unit must run for: a read, live states of a block, or merges that reads need."""
 
     last: int
     """The position of its last access."""
     accesses: list[StateAccess]
     block: int | None = None
     note: str = ""
-    """The state whose merges are taken there."""
+    """The state whose merges are taken by this step."""
     beside: list[GetAccess] = field(default_factory=list)
-    """Reads of other states by the key that it tells."""
+    """Reads of other states with the key that this step computes."""
 
 
 class _Planning:
-    """A `_Planning` finds the steps of one unit."""
+    """Plans the steps of one unit."""
 
     def __init__(self, unit: Unit, edges: Edges, blocks: _Blocks, traits: StateTraits) -> None:
         self._unit, self._edges, self._blocks = unit, edges, blocks
         self._traits = traits
         self._accesses = _in_any_order(unit)
-        """An index in this list is a position of an access; it may have several."""
+        """All accesses in any possible order; an index is a position of an access."""
         self._live = {s for s in unit.touched if self._is_live(s)}
-        # A circle runs in one scan: what the unit reads of it is not there before that.
+        # A circle runs in one scan, so no read of its states has an answer before that.
         joined = {blocks.of[s] for s in self._live} & blocks.circles
         self._live |= {s for s in unit.reads if blocks.of[s] in joined}
         self._early = self._early_reads()
         self._steps: list[UnitStep] = []
 
     def waits(self) -> Iterator[tuple[str, str]]:
-        """Return the pairs of states of which the second is merged into by a step that waits for
-        the first."""
+        """Yield pairs of states: a step waits for the first, and merges into the second."""
         if self._unit.group is None:
             for before in self._unit.reads | self._live:
                 for after in self._unit.writes - self._live:
@@ -520,8 +543,10 @@ class _Planning:
         )
 
     def _add_first(self, stops: Sequence[_Stop], noted: dict[str, int]) -> _Stop:
-        """Add the step of the first stop whose reads have their answers; NotInRows if there is
-        none. It may come before one that ends earlier: on a branch that leaves it out."""
+        """Add the step of the first stop whose reads have answers; NotInRows if there is none.
+
+        The step may come before one that ends earlier, if it is on a branch without that one.
+        """
         problem: NotInRows | None = None
         for stop in stops:
             try:
@@ -540,7 +565,7 @@ class _Planning:
         raise problem
 
     def _ends_live(self, everything: StepNeeds) -> bool:
-        """Tell whether the last step so far is a live one that can be the last at all."""
+        """Tell whether the last step so far is a live step that can be the unit's last."""
         if not self._steps or not isinstance(self._steps[-1], LiveStep):
             return False
         last = len(self._steps) - 1
@@ -564,7 +589,7 @@ class _Planning:
         return block in self._blocks.circles and self._takes_part(block)
 
     def _takes_part(self, block: int) -> bool:
-        """Tell whether what the unit merges into states of a circle follows from reads of them."""
+        """Tell whether merges of the unit into states of a circle follow from its reads of them."""
         inside = [a for a in self._accesses if self._blocks.of[a.state] == block]
         first = next((n for n, a in enumerate(inside) if isinstance(a, GetAccess)), None)
         return first is not None and any(isinstance(a, MergeAccess) for a in inside[first:])
@@ -574,7 +599,7 @@ class _Planning:
     def _early_reads(self) -> list[GetAccess]:
         early: list[GetAccess] = []
         self._early_blocks: dict[int, int | None] = {}
-        """The reads that are answered early, by order: of those by elements, the list's block."""
+        """The early reads by order: the list's block for reads by elements, else None."""
         for position, access in enumerate(self._accesses):
             if not isinstance(access, GetAccess) or access.state in self._live:
                 continue
@@ -591,8 +616,7 @@ class _Planning:
         return all(map(_is_of_columns, read.key)) or self._is_of_elements(read)
 
     def _is_of_elements(self, read: GetAccess) -> bool:
-        """Tell whether the key of a read is made of what every row has for each element of one
-        list."""
+        """Tell whether every row has the key of a read for each element of one list."""
         block = list_block(read)
         if block is None:
             return False
@@ -612,7 +636,7 @@ class _Planning:
         return True
 
     def _follows_merges(self, read: GetAccess, position: int) -> bool:
-        """Tell whether the answer of a read may depend on what this unit merges before it."""
+        """Tell whether the answer of a read may depend on earlier merges of this unit."""
         merged = {a.state for a in self._accesses[:position] if isinstance(a, MergeAccess)}
         return read.state in reachable(merged - self._live, self._edges)
 
@@ -643,15 +667,16 @@ class _Planning:
         return [*asked, *blocks.values()]
 
     def _told_before(self, asked: Sequence[_Stop], read: GetAccess, position: int) -> _Stop | None:
-        """Return the stop that tells the key of a read for every event which comes to it, so that
-        the read can be answered there."""
+        """Return the stop that computes the key of a read for every event with that read.
+
+        The read can then be answered there.
+        """
         if self._traits.can_fail(read.state) or self._follows_merges(read, position):
             return None
         return next((stop for stop in asked if self._tells(stop.accesses[0], read)), None)
 
     def _tells(self, first: StateAccess, later: StateAccess) -> bool:
-        """Tell whether the key of an access is that of a later one, for every event that comes to
-        the later one."""
+        """Tell whether an access has the key of a later one, for every event with the later one."""
         return (
             first.is_certain
             and first.order < later.order
@@ -663,8 +688,10 @@ class _Planning:
         return next((n for n, early in enumerate(self._early) if same_key(read, early)), None)
 
     def _needs(self, position: int, own: Sequence[StateAccess]) -> StepNeeds:
-        """Return what must be there for all reads before a position, but for those of a step
-        itself; NotInRows where one of them comes only later."""
+        """Return what a step with the accesses `own` needs for all reads before a position.
+
+        The step's own reads are left out. NotInRows if a read is only answered later.
+        """
         needs = StepNeeds()
         for at, access in enumerate(self._accesses[:position]):
             if not isinstance(access, GetAccess) or access in own:
@@ -714,20 +741,20 @@ class _Planning:
             raise NotInRows(
                 self._unit,
                 f"`{access.state}` is read in the function of a merge, with a key that only the "
-                "handler can tell, or as a window that may fail",
+                "handler can compute, or as a window that may fail",
                 access.line,
             )
         if _repeats(access):
             raise NotInRows(
                 self._unit,
                 f"`{access.state}` is used in a loop, or in a function that others call, with the "
-                f"key {key_text(access.key)}, which may be another one each time",
+                f"key {key_text(access.key)}, which may differ each time",
                 access.line,
             )
         if access.is_shielded:
             raise NotInRows(
                 self._unit,
-                f"`{access.state}` is used with a key that only the handler can tell, inside of "
+                f"`{access.state}` is used with a key that only the handler can compute, inside of "
                 "`try` or `with` code that may catch everything",
                 access.line,
             )
@@ -776,16 +803,17 @@ class _Planning:
         self._steps.append(LiveStep(needs, states, stop.block, key, told_by))
 
     def _teller(self, access: StateAccess) -> int:
-        """Return the step that tells the key of an access for every event which comes to it; -1 if
-        there is none."""
+        """Return the step that computes the key of an access for every event with it, or -1."""
         for number, step in enumerate(self._steps):
             if isinstance(step, AskedStep) and step.reads and self._tells(step.reads[0], access):
                 return number
         return -1
 
     def _notes(self, waits: Edges) -> list[_Stop]:
-        """Return the states whose merges must be known before all reads of the unit are answered:
-        what it reads may wait for them."""
+        """Return the states whose merges must be known before all reads of the unit are answered.
+
+        Its reads may wait for these merges.
+        """
         used = self._unit.reads | self._live
         scans = {self._blocks.of[s] for s in self._live}
         notes = []
@@ -795,7 +823,7 @@ class _Planning:
                 for n, a in enumerate(self._accesses)
                 if isinstance(a, MergeAccess) and a.state == state
             ]
-            in_scan = self._blocks.of[state] in scans  # which has them before it runs
+            in_scan = self._blocks.of[state] in scans  # the scan needs them before it runs
             if merges and (in_scan or reachable([state], waits) & used):
                 last = merges[-1]
                 notes.append(_Stop(last, [self._accesses[last]], note=state))
@@ -811,7 +839,7 @@ def _repeats(access: StateAccess) -> bool:
 
 
 def same_key(one: StateAccess, other: StateAccess, *, any_state: bool = False) -> bool:
-    """Tell whether two accesses have the same key for sure."""
+    """Tell whether two accesses certainly have the same key."""
     if not any_state and one.state != other.state:
         return False
     return len(one.key) == len(other.key) and all(
@@ -820,13 +848,12 @@ def same_key(one: StateAccess, other: StateAccess, *, any_state: bool = False) -
 
 
 def _is_uncertain(part: Tree) -> bool:
-    """Tell whether a value is computed from what may change meanwhile: two such values may differ
-    though they are written alike."""
+    """Tell whether a value may change between two computations of the same expression."""
     return not isinstance(part, Opaque) and any(isinstance(t, Opaque) for t in walk_tree(part))
 
 
 def _is_fixed(key: Key, varying_from: int) -> bool:
-    """Tell whether a key is the same in all rounds of the loop that its access stands in."""
+    """Tell whether a key is the same in all rounds of the loop around its access."""
     for part in key:
         for tree in walk_tree(part):
             if isinstance(tree, Element):
@@ -839,7 +866,6 @@ def _is_fixed(key: Key, varying_from: int) -> bool:
 
 
 def refusal(problem: NotInRows, circle: Sequence[str] = ()) -> NeedsSerial:
-    """Return the error of a unit that cannot run in rows; `circle` are the handlers that it is in a
-    circle with."""
+    """Return the error for a unit that cannot run in rows; `circle` are its circle's handlers."""
     name = problem.unit.handler
     return NeedsSerial(f"{name} (line {problem.line}): {problem.why}", [name, *circle])

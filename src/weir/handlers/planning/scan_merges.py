@@ -1,8 +1,8 @@
 """Turns a handler's merge into a merge of a scan: its kind, and what its arguments must be.
 
 A merge function that is a ready-made merge is recognised; any other is called. A function counts as
-`add`, `max` or `min` only if it equals it for all values: on ints (and texts, for max and min),
-never on floats, whose sum depends on the order and whose NaN is not ordered.
+`add`, `max` or `min` only if it gives the same for all values. That is so on ints (and on texts,
+for max and min). It is not so on floats: their sum depends on the order, and NaN is not ordered.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weir.plan.states import MERGE_TRAITS, Cell, MergeFunction, MergeKind
 
 @dataclass(frozen=True, slots=True)
 class MergeForm:
-    """A `MergeForm` has the kind of a merge and its arguments, each with the column's type."""
+    """The kind of a merge and its arguments, each with the type of its column."""
 
     kind: MergeKind
     args: tuple[tuple[Tree, pa.DataType], ...]
@@ -34,7 +34,7 @@ class MergeForm:
 
 
 def merge_form(merge: MergeAccess, cell: Cell, scope: Scope) -> MergeForm:
-    """Return the form in which a scan takes a merge; PlanError for what a state cannot take."""
+    """Return the form of a merge in a scan; PlanError if the state cannot take the merge."""
     where = at(scope, merge.line)
     if merge.kind == "call":
         assert merge.new is not None
@@ -67,7 +67,7 @@ def _largest(merge: MergeAccess, where: str) -> int:
 
 
 def constant_k(merge: MergeAccess) -> int:
-    """Return the k of a `top_k` that is written there; 0 if it is not."""
+    """Return the k of a `top_k` if it is a constant, else 0."""
     k = merge.args[1].value if isinstance(merge.args[1], Const) else None
     return k if type(k) is int else 0
 
@@ -79,7 +79,7 @@ _LARGER = {"gt": ("max", "min"), "ge": ("max", "min"), "lt": ("min", "max"), "le
 def recognised(
     new: Tree, cell_type: pa.DataType, scope: Scope
 ) -> tuple[MergeKind, tuple[Tree, ...], MergeFunction | None]:
-    """Return a merge's kind, its arguments, and its function if it has to be called."""
+    """Return a merge's kind, its arguments, and its function if it must be called."""
     new = lowered(new, scope, cell_type)
     if not has_old(new):
         return "set", (new,), None
@@ -124,8 +124,11 @@ def _extreme(
 
 
 def _arguments(new: Tree, scope: Scope) -> tuple[Tree, ...]:
-    """Return the largest parts without the old value that are computed in any case and have a
-    type; of others, the leaves."""
+    """Return the largest parts of a merge's result that can be arguments.
+
+    They do not use the old value, are always computed, and have a type. Of other parts, the leaves
+    are arguments.
+    """
     arguments: list[Tree] = []
 
     def visit(tree: Tree, *, always: bool) -> None:

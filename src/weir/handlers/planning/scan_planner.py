@@ -2,12 +2,12 @@
 
 Rules
 1. A scan can be made when the reads that its key uses are answered, and all merges into its states
-   have their place: those of handlers in columns on a chain, those of units in the run that takes
-   them.
+   have their place. For handlers in columns that is a point of a chain, for units the run that
+   takes the merges.
 2. Reads with one key on one chain that can be answered at the same time share a scan. A scan is
-   put off as long as more reads of its key wait for other scans.
+   delayed while more reads of its key wait for other scans.
 3. Merges into a scan's states that lie on the reader's rows stay there; others are ports.
-4. The steps of units that use the same cells are one scan.
+4. Steps of units that use the same cells run in one scan.
 """
 
 from __future__ import annotations
@@ -53,8 +53,11 @@ from weir.plan.states import Cell, RowCode, StateRead
 
 @dataclass(frozen=True, slots=True)
 class ScanNote:
-    """A `ScanNote` says what one scan does, for `explain`: which reads it answers, which merges
-    reach it; or which units run in it, with the states whose cells it has."""
+    """What one scan does, for `explain`.
+
+    It answers reads, with the merges that reach it; or it runs units, with the cells of some
+    states.
+    """
 
     event: str
     reads: tuple[GetAccess, ...] = ()
@@ -66,7 +69,7 @@ class ScanNote:
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """`PlanInputs` are what the scans of an app are planned from."""
+    """The inputs for planning the scans of an app."""
 
     app: App
     params: Mapping[str, object]
@@ -82,7 +85,7 @@ class PlanInputs:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A `_Waiting` is a read that a chain's rows still need an answer to."""
+    """A read whose answer a chain's rows still need."""
 
     chains: EventChains
     chain: RowChain
@@ -94,7 +97,7 @@ UnitMerges = tuple[PlacedUnit, str]
 
 
 class ScanPlanner:
-    """The `ScanPlanner` lets chains grow, scan by scan, until all that is needed is there."""
+    """Extends chains, scan by scan, until every read is answered and every unit has run."""
 
     def __init__(self, inputs: PlanInputs) -> None:
         self._inputs = inputs
@@ -104,13 +107,13 @@ class ScanPlanner:
         self._needed: dict[str, list[Access]] = {}
         self._units = list(inputs.flow.units())
         self._done: set[tuple[str, str, int]] = set()
-        """The steps of units that have run: event type, handler, number."""
+        """The steps of units that have run: event type, handler, number of the step."""
         self._merged_by: dict[tuple[str, str, str], Node] = {}
-        """The rows with a unit's merges, by event type, handler and state."""
+        """The rows that have a unit's merges, by event type, handler and state."""
         self._last: dict[tuple[str, str], Node] = {}
-        """The rows of a unit's last run."""
+        """The rows of each unit's last run."""
         self._scanned: set[str] = set()
-        """The states that some scan has."""
+        """The states that have a scan."""
         self.notes: list[ScanNote] = []
 
     def plan(self) -> None:
@@ -139,7 +142,7 @@ class ScanPlanner:
     # --- what is needed ----------------------------------------------------------------------
 
     def _all_needed(self) -> set[Request]:
-        """Return all emits and merges, what units need, and the reads that these come from."""
+        """Return all emits and merges, the needs of units, and the reads that these depend on."""
         needed: set[Request] = set()
         stack: list[tuple[str, Access]] = [
             (of.event, access)
@@ -181,7 +184,7 @@ class ScanPlanner:
                                 waiting[name, id(chain), read.order] = _Waiting(
                                     of_event, chain, read
                                 )
-                        continue  # else its use determines on which rows
+                        continue  # otherwise, its use determines its rows
                     chain = of_event.main
                     unanswered = access.order not in chain.points[-1].answered
                     pending = [access] if unanswered else []
@@ -193,13 +196,15 @@ class ScanPlanner:
     # --- which scan is next --------------------------------------------------------------------
 
     def _is_gathered(self, event: str, read: GetAccess) -> bool:
-        """Tell whether a unit needs the answers of a read for all elements of a list."""
+        """Tell whether a unit needs a read's answers for all elements of a list."""
         units = (unit for unit in self._units if unit.unit.event == event)
         return any(read is early for unit in units for early in unit.early)
 
     def _gather(self) -> bool:
-        """Put the answers of reads by elements of lists into columns of the events' rows, as far as
-        they are there; tell whether there were any."""
+        """Put answers of reads by a list's elements into columns of the events' rows.
+
+        Return whether there were any answers yet.
+        """
         for of_event in self._inputs.chains:
             at = of_event.main.points[-1]
             reads: list[tuple[RowChain, GetAccess]] = []
@@ -218,7 +223,7 @@ class ScanPlanner:
         return False
 
     def _answer(self, waiting: list[_Waiting]) -> bool:
-        """Add the next scan, if there is one that can be made."""
+        """Make the next scan; return whether there was one to make."""
         groups: dict[object, list[_Waiting]] = {}
         for one in waiting:
             types = self._cells[one.read.state].keys
@@ -252,7 +257,7 @@ class ScanPlanner:
         return outside_reads(place) <= answered and self._all_merged(ring.states, ring_steps(ring))
 
     def _point_of(self, place: RingPlace) -> ChainPoint | None:
-        """Return the point that a ring's rows of an event type come from, if there is one yet."""
+        """Return the point with a ring's rows for an event type, or None if there is none yet."""
         chains, reads = self._by_event[place.event], outside_reads(place)
         if place.block is not None:
             return chains.point(place.steps[0], reads)
@@ -260,7 +265,7 @@ class ScanPlanner:
         return None if number is None else chains.main.points[number]
 
     def _all_merged(self, states: Iterable[str], without: frozenset[Request] = frozenset()) -> bool:
-        """Tell whether all merges into these states have their place."""
+        """Tell whether all merges into these states have their place; `without` are not counted."""
         return self._are_placed(states, without) and self._are_taken(states)
 
     # --- scans ---------------------------------------------------------------------------------
@@ -337,8 +342,10 @@ class ScanPlanner:
         self.notes.append(ScanNote(chains.flow.event, reads, own, tuple(others), is_ring=True))
 
     def unread_states(self) -> list[Node]:
-        """Return scans of the states that nobody reads, whose rows never come out: merges into
-        them may fail, as they do in the loop."""
+        """Return scans of the states that nobody reads.
+
+        Their rows never come out; they run because a merge may fail, as it does in the serial loop.
+        """
         nodes: list[Node] = []
         for cell in self._cells.values():
             if cell.state in self._scanned:
@@ -360,8 +367,10 @@ class ScanPlanner:
         return nodes
 
     def final_state(self, cell: Cell, checks: Sequence[Node] = ()) -> Stream | None:
-        """Return the cells of a state at the end, if anything can be in them. `checks` have no
-        rows, and run with it."""
+        """Return the final cells of a state, or None if there can be none.
+
+        `checks` have no rows, and run together with it.
+        """
         ports = self._writers(self._flow.merges_into(cell.state), (cell,))
         if not ports and cell.state not in self._inputs.restored:
             return None
@@ -400,8 +409,10 @@ class ScanPlanner:
         cells: tuple[Cell, ...],
         without: Iterable[PlacedUnit] = (),
     ) -> list[ScanPort]:
-        """Return the ports of merges by handlers in columns, and those of units' merges into these
-        states, but for what units merge that run in the scan itself and have the state there."""
+        """Return the ports of these merges, and of units' merges into the states of these cells.
+
+        Units in `without` are skipped: they run in the scan itself and have the state live there.
+        """
         ports = writer_ports(((self._by_event[e], m) for e, m in merges), cells)
         numbers = {cell.state: n for n, cell in enumerate(cells)}
         own = {(unit.unit.event, unit.handler) for unit in without}
@@ -420,7 +431,7 @@ class ScanPlanner:
         return [(u, state) for state in states for u in self._units if state in u.unit.writes]
 
     def _restore(self, cells: tuple[Cell, ...], ports: list[ScanPort]) -> tuple[int, ...]:
-        """Add the ports with saved cells; return which one each state has."""
+        """Add ports with saved cells; return the port number of each state."""
         if not any(cell.state in self._inputs.restored for cell in cells):
             return ()
         indexes = []
@@ -434,7 +445,7 @@ class ScanPlanner:
     # --- units -------------------------------------------------------------------------------
 
     def _run_units(self) -> bool:
-        """Make the scans of steps of units that can be made now; tell whether there were any."""
+        """Make the scans of units' steps that can be made now; return whether there were any."""
         ready = False
         for unit in self._units:
             for number in self._steps_left(unit):
@@ -450,8 +461,7 @@ class ScanPlanner:
         return [n for n in range(len(unit.steps)) if (*where, n) not in self._done]
 
     def _members(self, unit: PlacedUnit, number: int) -> list[tuple[PlacedUnit, int]]:
-        """Return the steps that run in one scan with a step of a unit: those that have the same
-        states live."""
+        """Return the steps that run in one scan with a step: those with the same live states."""
         step = unit.steps[number].step
         if isinstance(step, AskedStep | NoteStep):
             return [(unit, number)]
@@ -497,7 +507,7 @@ class ScanPlanner:
         )
 
     def _forms(self, unit: PlacedUnit, number: int) -> dict[str, str]:
-        """Return what others must know of the merges that a step takes, by state."""
+        """Return, by state, the form in which a step's merges are given out to others."""
         step = unit.steps[number].step
         forms = {s: "merge" for s, n in unit.plan.noted.items() if n == number and s in self._cells}
         if isinstance(step, LiveStep):
@@ -518,14 +528,14 @@ class ScanPlanner:
         return effect_form(self._cells[state], self._goes_on(unit, state))
 
     def _goes_on(self, unit: PlacedUnit, state: str) -> bool:
-        """Tell whether others merge into a state that is live for a unit."""
+        """Tell whether a live state of a unit is merged into by others, or saved at the end."""
         others = [
             u for u, _ in self._unit_merges([state]) if not self._run_together(u, unit, state)
         ]
         return self._inputs.final or bool(others) or bool(self._flow.merges_into(state))
 
     def _is_told(self, unit: PlacedUnit, state: str) -> bool:
-        """Tell whether anything outside of its scan needs what a unit merges into a state."""
+        """Tell whether anything outside of its scan needs a unit's merges into a state."""
         readers = any(
             isinstance(access, GetAccess) and access.state == state
             for of in self._flow.events
@@ -537,7 +547,7 @@ class ScanPlanner:
         return self._inputs.final or readers or others
 
     def _run_together(self, one: PlacedUnit, other: PlacedUnit, state: str) -> bool:
-        """Tell whether two units have a state live in one scan."""
+        """Tell whether two units have a state live in the same scan."""
         if one is other:
             return True
         if one.unit.group is not None or other.unit.group is not None:
@@ -545,8 +555,10 @@ class ScanPlanner:
         return state in one.plan.live and state in other.plan.live
 
     def _run_scan(self, runs: Sequence[UnitRun]) -> None:
-        """Make the scans of steps that run together: one, or where rows go on from it with their
-        columns, one for each port."""
+        """Make the scan of steps that run together.
+
+        If rows continue from it with their new columns, make a scan for each port.
+        """
         ports = _ports_of(runs)
         goes_on = any(not run.is_last for run in runs)
         times = {schema(self._by_event[run.event].entrance).time for run in runs}
@@ -615,7 +627,7 @@ class ScanPlanner:
         return chains.main.points[number]
 
     def _note_runs(self, runs: Sequence[UnitRun], scan: RowScan) -> None:
-        """Note what a scan gives."""
+        """Note the results of a scan."""
         tokens: dict[str, frozenset[int]] = {}
         for run in runs:
             where = run.event, run.unit.handler
@@ -631,7 +643,7 @@ class ScanPlanner:
             self._by_event[event].add_point(main, scan, main.points[-1].answered | answered)
 
     def _are_taken(self, states: Iterable[str]) -> bool:
-        """Tell whether all merges of units into these states have been taken."""
+        """Tell whether the merges of all units into these states have been taken."""
         return all(
             (unit.unit.event, unit.handler, state) in self._merged_by
             for unit, state in self._unit_merges(states)
@@ -655,7 +667,7 @@ def _no_merges(rows: Node, cell: Cell) -> ScanPort:
 
 
 def _ports_of(runs: Sequence[UnitRun]) -> list[list[UnitRun]]:
-    """Return the runs by port: those of one event type that are split by the same key, in order."""
+    """Return the runs by port: one for each event type and key that its rows are split by."""
     ports: dict[object, list[UnitRun]] = {}
     for run in sorted(runs, key=lambda r: r.unit.place):
         placed = run.placed

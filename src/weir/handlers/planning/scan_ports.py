@@ -1,11 +1,11 @@
 """Builds the ports of a scan: rows with keys, arguments and conditions as columns.
 
 Contract
-1. A merge of the reader's own rows with the reader's key lies on the reader's rows, with a
-   condition. Merges with another key, of another event type or of other rows are ports of their
-   own: rows for which no merge happens do not travel.
-2. Values are computed only where the access that they belong to happens: on filtered rows, or
-   guarded by its condition.
+1. A merge on the reader's own rows with the reader's key stays on the reader's rows, with a
+   condition. Merges with another key, of another event type or on other rows are separate ports,
+   which leave out rows without a merge.
+2. Values are computed only where their access happens: on filtered rows, or guarded by its
+   condition.
 3. `$k4.0` is a part of the key of the access with order 4, `$a4.0` an argument, `$g4` a condition.
 """
 
@@ -29,7 +29,7 @@ from weir.plan.states import Cell, StateMerge
 
 @dataclass(frozen=True, slots=True)
 class ScanPort:
-    """A `ScanPort` is one input of a scan: its rows, their key columns, their merges."""
+    """One input of a scan: its rows, their key columns, their merges."""
 
     node: Node
     keys: tuple[str, ...]
@@ -45,8 +45,7 @@ class PortColumns:
         self.added: dict[str, Expr] = {}
 
     def name(self, preferred: str, expr: Expr) -> str:
-        """Return the column that has a value: one that is there, or a new one, named so that no
-        other column of the rows has that name."""
+        """Return the column with a value: an existing one, or a new one with a unique name."""
         if isinstance(expr, Column) and self.own.get(expr.name) == expr.type:
             return expr.name
         # An earlier scan of the event may have needed a column for the same access.
@@ -63,7 +62,7 @@ def reader_port(
     merges: Sequence[MergeAccess],
     cells: Sequence[Cell],
 ) -> ScanPort:
-    """Make the port of a reader, with the merges that lie on its rows."""
+    """Make the port of a reader, with the merges on its rows."""
     columns = PortColumns(at.node)
     accesses: list[Access] = [*reads, *merges]
     keys = _key(chains, columns, reads[0], cells, guard_of_all(reads[0].key, accesses))
@@ -79,7 +78,7 @@ def reader_port(
 def writer_ports(
     merges: Iterable[tuple[EventChains, MergeAccess]], cells: Sequence[Cell]
 ) -> list[ScanPort]:
-    """Make the ports of merges that no reader's rows carry; those of one key share one."""
+    """Make the ports of merges that are not on a reader's rows, one port for each key."""
     groups: dict[object, list[tuple[EventChains, MergeAccess]]] = {}
     for chains, merge in merges:
         home = chains.home(merge)
@@ -98,7 +97,7 @@ def _writer(chains: EventChains, merges: Sequence[MergeAccess], cells: Sequence[
         rows = Filter(rows, anyone)
     alike = len(set(conditions.values())) == 1
     columns = PortColumns(rows)
-    columns.own.clear()  # only what the port needs travels
+    columns.own.clear()  # only the port's own columns travel
     keys = _key(chains, columns, merges[0], cells, None)
     port_merges = []
     for merge in merges:
@@ -126,7 +125,7 @@ def _key(
 
 
 def guard_of_all(key: Sequence[Tree], accesses: Sequence[Access]) -> Tree | None:
-    """Return the condition under which some access needs the key; None: it is always computed."""
+    """Return the condition under which some access needs the key; None if it is always computed."""
     guards = tuple(dict.fromkeys(access.guard for access in accesses))
     if None in guards or is_plain(key):
         return None
@@ -153,7 +152,7 @@ def _merge(
             value = column_of(tree, scope, target=dtype)
         else:
             value = column_of(tree, under, target=dtype, guard=guard)
-        if isinstance(value, Literal):  # which need not travel
+        if isinstance(value, Literal):  # a constant needs no column
             args.append(value)
         else:
             args.append(columns.name(f"$a{merge.order}.{i}", value))

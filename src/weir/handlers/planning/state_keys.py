@@ -1,9 +1,9 @@
 """Determines the types of a state's keys: declared, or inferred from the keys that handlers use.
 
-A part whose type one access does not show has the type that others show.
+If one access does not show the type of a part, other accesses determine it.
 
-Keys are compared as groups are: an INT equals a BIGINT of the same value. Python also finds that
-1 == 1.0 == True; keys of such different types are refused, as they would be different groups.
+Keys are compared as in grouping: an INT equals a BIGINT of the same value. In Python also 1 == 1.0
+== True; keys of such different types are refused, because they would be different groups.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TypedAccess: TypeAlias = tuple[Access, Scope]
 
 
 def app_cells(states: Mapping[str, State], accesses: Sequence[TypedAccess]) -> dict[str, Cell]:
-    """Return what the cells of each state are, for those that handlers touch."""
+    """Return the cells of each state that handlers touch: their types and options."""
     cells: dict[str, Cell] = {}
     for name, state in states.items():
         keys = state.keys if state.keys is not None else _found_keys(name, accesses)
@@ -97,7 +97,7 @@ def _key_types(access: GetAccess | MergeAccess, scope: Scope) -> list[pa.DataTyp
 
 
 def _example(types: Sequence[pa.DataType | None]) -> str:
-    """Write how a key may be declared whose parts have these types, as far as they are known."""
+    """Write an example key declaration with these types, as far as they are known."""
     names = tuple("STRING" if dtype is None else type_name(dtype) for dtype in types)
     return repr(names[0]) if len(names) == 1 else repr(names)
 

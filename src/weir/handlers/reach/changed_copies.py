@@ -1,6 +1,6 @@
-"""Warns where a handler changes what a state gave it: that is a copy, which is then lost.
+"""Warns where a handler changes a copy that a state returned: the change is lost.
 
-`seen.get(e.user).append(e.page)` changes no state, in the serial loop as here. What is meant is
+`seen.get(e.user).append(e.page)` changes no state, here or in the serial loop. The correct code is
 `seen.append(e.user, e.page)`.
 """
 
@@ -16,13 +16,13 @@ from weir.handlers.reading.sources import FunctionSource
 from weir.plan.advice.plan_warnings import warn
 
 _WARNED: WeakKeyDictionary[App, set[tuple[str, int]]] = WeakKeyDictionary()
-"""The lines that were warned about: an app is analysed more than once."""
+"""The lines that were warned about, because an app is analysed more than once."""
 
 
 def warn_of_changed_copies(
     app: App, source: FunctionSource, resolve: Callable[[str], object]
 ) -> None:
-    """Warn of each statement in a function that only changes what a state gave it."""
+    """Warn of each statement in a function that only changes a copy from a state."""
     for statement in ast.walk(source.node):
         for changed in _changed(statement):
             state = _read_state(changed, resolve)
@@ -34,13 +34,16 @@ def warn_of_changed_copies(
                 _WARNED[app].add(place)
                 warn(
                     f"{place[0]}:{place[1]}: `{ast.unparse(statement)[:60]}` changes a copy of "
-                    f"what `{state.name}` holds, and the state stays as it is; write "
+                    f"what `{state.name}` holds, not the state; write "
                     f"{state.name}.append(key, x), .set(key, x), … to change it"
                 )
 
 
 def _changed(statement: ast.AST) -> Iterator[ast.expr]:
-    """Return what a statement changes in place, or calls a method of for nothing else."""
+    """Yield values that a statement changes in place.
+
+    That includes a method call whose result is not used.
+    """
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=value))):
             yield value
@@ -51,7 +54,7 @@ def _changed(statement: ast.AST) -> Iterator[ast.expr]:
 
 
 def _read_state(value: ast.expr, resolve: Callable[[str], object]) -> State | None:
-    """Return the state whose cell a value is (a part of), as it is read there and then."""
+    """Return the state if a value is (a part of) the direct answer of its `get`, or None."""
     while isinstance(value, ast.Attribute | ast.Subscript):
         value = value.value
     match value:

@@ -1,13 +1,13 @@
-"""What some code of the user's may touch, found without running it.
+"""Finds what the user's code may touch, without running it.
 
-All branches count, and all functions of the user's that it mentions, directly or not.
+All branches count, and all of the user's functions that the code mentions, directly or indirectly.
 
 Contract
-1. States, emits and parameters that are mentioned anywhere count, so the answer may be too large,
-   never too small. A state that is mentioned otherwise than by `get` or a merge may be read and
-   written.
-2. What no handler may do is refused here, by name: the clock, chance, output, code that is hidden,
-   changes of what lives outside of the handler (`forbidden_calls.py`, `outside_changes.py`).
+1. States, emits and parameters count if they are mentioned anywhere, so the answer may be too
+   large, never too small. A state that is mentioned in any way except `get` or a merge counts as
+   read and written.
+2. Forbidden code is refused here, by name: the clock, random numbers, output, hidden code, changes
+   of objects outside of the handler (`forbidden_calls.py`, `outside_changes.py`).
 3. Functions of libraries are not looked into.
 """
 
@@ -72,7 +72,7 @@ _REMEMBER = frozenset(
         "_socket",
     )
 )
-"""Modules of Python's library whose objects change by being used."""
+"""Modules of Python's library whose objects change when they are used."""
 _DECLARES = frozenset(
     (
         "state",
@@ -90,21 +90,21 @@ _DECLARES = frozenset(
 
 @dataclass(slots=True)
 class Touched:
-    """`Touched` is what some code may touch."""
+    """What some code may touch."""
 
     reads: set[str] = field(default_factory=set)
     writes: set[str] = field(default_factory=set)
     emits: set[str] = field(default_factory=set)
     params: set[str] = field(default_factory=set)
     calls: dict[FunctionType, ast.AST] = field(default_factory=dict)
-    """The user's functions that are mentioned, each with the node that does."""
+    """The user's functions that are mentioned, each with the node that mentions it."""
 
     def __bool__(self) -> bool:
         return bool(self.reads or self.writes or self.emits or self.params)
 
     @property
     def accesses(self) -> bool:
-        """Whether there is more than parameters."""
+        """Whether it touches more than parameters."""
         return bool(self.reads or self.writes or self.emits)
 
     def include(self, other: Touched) -> None:
@@ -115,7 +115,7 @@ class Touched:
 
 
 class Reach:
-    """A `Reach` answers for one app; what it has found of a function it keeps."""
+    """Finds what functions of one app may touch, and caches the answers."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -130,7 +130,7 @@ class Reach:
         return self._sources[function]
 
     def of_function(self, function: FunctionType, *, handler: bool = False) -> Touched:
-        """Return what a function may touch, together with all that it may call."""
+        """Return what a function may touch, including all that it may call."""
         touched = Touched()
         waiting, seen = [function], {function}
         while waiting:
@@ -143,7 +143,7 @@ class Reach:
         return touched
 
     def of_thing(self, thing: object) -> Touched:
-        """Return what an object's functions may touch, and the states that lie in it."""
+        """Return what an object's functions may touch, and the states inside the object."""
         touched = Touched()
         inner: Any
         for inner in inside(thing):
@@ -183,7 +183,7 @@ class Reach:
         return self._own[function]
 
     def check_kept(self, function: FunctionType) -> None:
-        """Refuse what a handler reaches and what remembers by itself, whatever is done with it."""
+        """Refuse a function that reaches an object with a memory of its own, however it is used."""
         source = self.source(function)
         for thing in reachable(function):
             own = type(thing)
@@ -191,13 +191,13 @@ class Reach:
             if remembers or is_iterator(thing):
                 raise source.file.error(
                     f"`{function.__name__}` reaches a `{name_of(own)}` that lives outside of "
-                    "it: what that gives depends on what ran before",
+                    "it: its results depend on what ran before",
                     source.node,
-                    "make it inside of the handler; what a handler remembers lies in states",
+                    "make it inside of the handler; keep what a handler remembers in states",
                 )
 
     def has_handles(self, thing: object) -> bool:
-        """Tell whether code that gets hold of a thing could touch states of the app, or emit."""
+        """Tell whether code that has a thing could touch states of the app, or emit."""
         if id(thing) not in self._handles:
             states, has_app = handles_reached(thing)
             self._handles[id(thing)] = thing, bool(states) or has_app
@@ -205,7 +205,7 @@ class Reach:
 
 
 def resolver(function: FunctionType) -> Resolve:
-    """Return what finds the names that a function does not bind itself."""
+    """Return a function that resolves the names that a function does not bind itself."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     closure = dict(cells)
     built_in = function.__globals__.get("__builtins__", {})
@@ -215,7 +215,7 @@ def resolver(function: FunctionType) -> Resolve:
         if name in closure:
             try:
                 value: object = closure[name].cell_contents
-            except ValueError:  # nothing was assigned yet
+            except ValueError:  # not assigned yet
                 return DYNAMIC
             return value
         return function.__globals__.get(name, names.get(name, DYNAMIC))
@@ -224,14 +224,14 @@ def resolver(function: FunctionType) -> Resolve:
 
 
 class _Mentioned:
-    """A `_Mentioned` goes through the code of one function."""
+    """Walks the code of one function and notes what it mentions."""
 
     def __init__(self, app: App, resolve: Resolve, file: SourceFile) -> None:
         self._app, self._resolve, self._file = app, resolve, file
         self._found = Touched()
         self._containers: dict[ast.AST, str] = {}
         self._own_names: frozenset[str] = frozenset()
-        """Variables of the function and of those inside of it."""
+        """Variables of the function and of functions inside it."""
 
     def touched(
         self,
@@ -252,7 +252,7 @@ class _Mentioned:
         return self._found
 
     def _check_imported(self, nodes: Sequence[ast.AST]) -> None:
-        """Refuse what no handler may use where the code imports it itself."""
+        """Refuse imports in the code of things that no handler may use."""
         things = imports_in(nodes, self._file)
         if not things:
             return
@@ -288,7 +288,7 @@ class _Mentioned:
 
     def _outside(self, what: str, node: ast.AST) -> ScriptError:
         message = f"`{what}` changes what lives outside of the handler"
-        return self._error(message, node, "what a handler remembers lies in states: app.state(…)")
+        return self._error(message, node, "keep what a handler remembers in a state: app.state(…)")
 
     def _mention(self, mention: Mention) -> None:
         thing: Any = self._resolve(mention.name)
@@ -326,7 +326,7 @@ class _Mentioned:
             raise self._error(f"`{shown}` {ban.why}", mention.node, ban.hint)
 
     def _check_held(self, thing: object, mention: Mention) -> None:
-        """Refuse what lies in something that is mentioned: it may be called by another name."""
+        """Refuse forbidden things inside a mentioned object, which may be called by other names."""
         banned = ban_of(thing, str(full_name(thing)))
         if banned is not None:
             name, ban = banned
@@ -334,13 +334,13 @@ class _Mentioned:
             raise self._error(message, mention.node, ban.hint)
 
     def _check_change(self, thing: object, rest: tuple[str, ...], mention: Mention) -> None:
-        """Refuse a change of what is no variable of the function."""
+        """Refuse a change of anything but a variable of the function."""
         if is_iterator(thing):
             raise self._error(
                 f"`{mention.name}` is an iterator, which lives outside of the handler: what it "
                 "gives depends on what ran before",
                 mention.node,
-                "what a handler remembers lies in states: app.state(…)",
+                "keep what a handler remembers in a state: app.state(…)",
             )
         by_method = (
             mention.call is not None
@@ -360,7 +360,7 @@ class _Mentioned:
             raise self._error(
                 f"`{what}` is changed, and lives outside of the handler",
                 mention.node,
-                "what a handler remembers lies in states: app.state(…)",
+                "keep what a handler remembers in a state: app.state(…)",
             )
 
     # --- what is touched ------------------------------------------------------------------
@@ -381,7 +381,7 @@ class _Mentioned:
                 self._check_held(inner, mention)
 
     def _inner(self, thing: Any, mention: Mention) -> None:
-        """Note what lies in a function, a class, a tuple or an object that is mentioned."""
+        """Note the contents of a mentioned function, class, tuple or object."""
         own = type(thing)
         if issubclass(own, State):
             self._state(thing, (), mention)
@@ -411,7 +411,7 @@ class _Mentioned:
             raise self._error(message, mention.node, "declare it outside, once")
         if rest and rest[0] == "emit":
             self._found.emits.add(self._emitted(mention))
-        elif not rest:  # whoever gets it may emit all that is declared
+        elif not rest:  # code that gets the app may emit all declared streams
             self._found.emits.update(app.emit_declarations)
 
     def _emitted(self, mention: Mention) -> str:
@@ -427,20 +427,19 @@ class _Mentioned:
         if app is not self._app:
             message = f"{what} belongs to the app `{app.name}`, the handler to `{self._app.name}`"
             raise self._error(
-                message, mention.node, "app.emitted(…) of one may be events of another"
+                message, mention.node, "app.emitted(…) of one app may be events of another"
             )
 
 
 def _used_as_containers(root: ast.AST) -> dict[ast.AST, str]:
-    """Return the names that are used as a dict's would be, with what is wrong if they are
-    states."""
+    """Return the names that are used like a dict, with the reason why a state cannot be."""
     problems: dict[ast.AST, str] = {}
     for node in ast.walk(root):
         match node:
             case ast.Subscript(value=of):
                 problems[of] = problems[node] = "has no items"
             case ast.For(iter=of) | ast.comprehension(iter=of):
-                problems[of] = "cannot be gone through: only cells whose key is known are read"
+                problems[of] = "cannot be iterated over: only cells with a known key are read"
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[of]):
-                problems[of] = "is not asked for its keys: each has a cell, the default at first"
+                problems[of] = "has no set of keys: every key has a cell, at first with the default"
     return problems

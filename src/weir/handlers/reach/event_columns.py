@@ -1,8 +1,8 @@
-"""Finds the columns of its event that a handler can reach: only those are read and handed to it.
+"""Finds the columns of its event that a handler can reach; only those are read.
 
-A handler that uses its event for attributes only, by their names, reaches no other column. Any
-other use (an argument, an element, a second name) may reach all of them. Frames and the cells of
-closures, which lead to the event without its name, are refused (`forbidden_calls.py`).
+A handler that uses its event only as `e.name` reaches only the columns that it names. Any other use
+(an argument, an element, a second name) may reach all of them. Frames and the cells of closures,
+which lead to the event without its name, are refused (`forbidden_calls.py`).
 """
 
 from __future__ import annotations

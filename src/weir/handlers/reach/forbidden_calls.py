@@ -1,6 +1,6 @@
-"""What no handler may call: its result differs from run to run, or it acts on the world outside.
+"""What no handler may call: functions that differ from run to run, or act on the outside world.
 
-A rule is the full name of a function, or a prefix of such names; the first that fits counts.
+A rule is the full name of a function, or a prefix of such names. The first matching rule counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weir.handlers.reach.static_attributes import hides_its_class, name_of
 
 @dataclass(frozen=True, slots=True)
 class Ban:
-    """A `Ban` says why something is refused, and what to do."""
+    """Why something is refused, and what to do instead."""
 
     why: str
     hint: str
@@ -24,16 +24,16 @@ class Ban:
 
 _CLOCK = Ban("reads the clock: a replay would have another answer", "e.vs is the event's time")
 _CHANCE = Ban("draws at random: a replay would have another answer", "hash a column of the event")
-_OUTSIDE = Ban("acts outside of the app, at every replay again", "app.emit(…) gives rows out")
+_OUTSIDE = Ban("acts outside of the app, and again at every replay", "app.emit(…) emits rows")
 _READS = Ban("reads what may change between runs", "read it before the app, as a global")
 _CODE = Ban("runs code that analysis cannot see", "write the code itself")
 _ADDRESS = Ban("differs between processes", "use a key of the event, or hashlib")
-_ZONE = Ban("takes the time zone of the machine", "say one: fromtimestamp(t, tz=datetime.UTC)")
+_ZONE = Ban("uses the time zone of the machine", "pass one: fromtimestamp(t, tz=datetime.UTC)")
 _PRECISION = Ban(
     "reaches a setting that all events of a process share",
     "make a context in the handler: decimal.Context(prec=9).divide(a, b)",
 )
-_HISTORY = Ban("tells what ran before in the process", "count in a state: app.state(…)")
+_HISTORY = Ban("depends on what ran before in the process", "count in a state: app.state(…)")
 _INSIDE = Ban("looks into running code", "hand values over as arguments")
 _LATER = Ban("runs code at a time that no replay repeats", "write it in one thread")
 
@@ -85,8 +85,10 @@ _BANS = tuple((name, ban) for names, ban in _BANNED for name in names.split())
 
 
 def ban_of(thing: object, written: str) -> tuple[str, Ban] | None:
-    """Return the name of a thing and why it is refused, or None; `written` is how the source calls
-    it."""
+    """Return the name of a thing and why it is refused, or None.
+
+    `written` is how the source calls it.
+    """
     name = full_name(thing)
     if name is None or _is_one(name, _ALLOWED):
         return None
@@ -99,11 +101,11 @@ def ban_of(thing: object, written: str) -> tuple[str, Ban] | None:
 
 
 def banned_attribute(node: ast.AST) -> Ban | None:
-    """Return why an attribute is refused, whatever it is of; None if it is not."""
+    """Return why an attribute is refused, whatever object it is looked up on, or None."""
     match node:
         case ast.Attribute(attr="__hash__"):
             return _ADDRESS
-        case ast.Name(id="__import__"):  # a loaded app has one of its own
+        case ast.Name(id="__import__"):  # a loaded app has its own
             return _CODE
         case ast.Attribute(attr="f_locals" | "cell_contents"):
             return _INSIDE
@@ -112,12 +114,12 @@ def banned_attribute(node: ast.AST) -> Ban | None:
         case ast.Call(func=ast.Name(id="getattr"), args=[of, ast.Constant(value=str(name)), *_]):
             return banned_attribute(ast.Attribute(of, name, ast.Load()))
         case ast.Call(func=ast.Attribute(attr="astimezone"), args=[], keywords=[]):
-            return Ban(_ZONE.why, "say one: astimezone(datetime.UTC)")
+            return Ban(_ZONE.why, "pass one: astimezone(datetime.UTC)")
     return None
 
 
 def ban_of_call(thing: object, written: str, call: ast.Call | None) -> tuple[str, Ban] | None:
-    """Return why a call is refused for what it is called without: a time zone, a time, a seed."""
+    """Return why a call is refused for a missing argument: a time zone, a time, a seed."""
     name = full_name(thing)
     arguments = [] if call is None else [*call.args, *(k.value for k in call.keywords)]
     zones = [a for a in arguments[1:] if not _is_none(a)]
@@ -140,7 +142,7 @@ def _is_one(name: str, rules: tuple[str, ...]) -> bool:
 
 
 def full_name(thing: Any) -> str | None:
-    """Return where a function or a class is from, as in `datetime.datetime.now`.
+    """Return the full name of a function or a class, as in `datetime.datetime.now`.
 
     >>> import datetime, random
     >>> full_name(datetime.datetime.now), full_name(random.random), full_name(3)
@@ -148,7 +150,7 @@ def full_name(thing: Any) -> str | None:
     """
     own = type(thing)
     if issubclass(own, ModuleType):
-        return None  # to name a module is no harm
+        return None  # naming a module is harmless
     if issubclass(own, type):
         return class_name(thing)
     if not callable(thing) or is_users_class(own) or hides_its_class(thing):
@@ -167,13 +169,15 @@ def full_name(thing: Any) -> str | None:
 
 
 def class_name(cls: Any) -> str:
-    """Return the full name of a class; its metaclass is not asked."""
+    """Return the full name of a class, without running code of its metaclass."""
     return f"{class_module(cls)}.{name_of(cls)}"
 
 
 def _odd_name(thing: object) -> str | None:
-    """Return the name of objects that are no functions and yet act: `os.environ`, a generator of
-    numpy."""
+    """Return the name of an object that acts though it is not a function.
+
+    Examples are `os.environ` and a random generator of numpy.
+    """
     name = class_name(type(thing))
     if name == "os._Environ":
         return "os.environ"

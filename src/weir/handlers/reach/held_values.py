@@ -1,10 +1,8 @@
-"""What the names of a handler's text may stand for, as far as states are concerned.
+"""What the names in a handler's text may stand for, as far as states are concerned.
 
-That is states, their methods, functions and objects that may lead to states, and the contents of
-containers.
-
-A value is data, or one of these things (`Held.things`), or has them inside, however deep
-(`Held.parts`).
+Only these matter: states, their methods, functions and objects that may lead to states, and
+containers of such things. A value may be data, or one of these things (`Held.things`), or contain
+them at any depth (`Held.parts`).
 """
 
 from __future__ import annotations
@@ -27,15 +25,15 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), AppParam, App)
 
 @dataclass(eq=False, slots=True)
 class NamePlace:
-    """A `NamePlace` is a function, or a comprehension, at one of its calls: what its names hold."""
+    """A function or a comprehension at one of its calls, with what its names hold."""
 
     names: frozenset[str]
     resolve: Resolve
     parent: NamePlace | None
-    """The place that it is written in."""
+    """The place around it in the source."""
     held: dict[str, Held] = field(default_factory=dict)
     looked_at: set[str] = field(default_factory=set)
-    """The names that were looked at in this walk."""
+    """The names that were looked up in this walk."""
 
     def home(self, name: str) -> NamePlace | None:
         if name in self.names:
@@ -45,7 +43,7 @@ class NamePlace:
 
 @dataclass(frozen=True, slots=True)
 class ProgramObject:
-    """A `ProgramObject` is one that exists before the run."""
+    """An object that exists before the run."""
 
     number: int
     thing: object = field(compare=False)
@@ -53,7 +51,7 @@ class ProgramObject:
 
 @dataclass(frozen=True, slots=True)
 class StateMethod:
-    """A `StateMethod` is `state.get`, `state.add` …"""
+    """A method of a state, such as `state.get` or `state.add`."""
 
     state: State
     name: str
@@ -61,7 +59,7 @@ class StateMethod:
 
 @dataclass(frozen=True, slots=True)
 class InnerFunction:
-    """An `InnerFunction` is a function, or a lambda, inside of another."""
+    """A function or lambda inside another function."""
 
     node: Scoped
     place: NamePlace
@@ -72,7 +70,7 @@ _NONE: frozenset[Holdable] = frozenset()
 
 
 class Held(NamedTuple):
-    """A `Held` says what a value may be, and what may lie in it, however deep."""
+    """What a value may be, and what it may contain at any depth."""
 
     things: frozenset[Holdable] = _NONE
     parts: frozenset[Holdable] = _NONE
@@ -85,7 +83,7 @@ NOTHING = Held()
 
 
 class StateUses(NamedTuple):
-    """`StateUses` are the names of the states that a function reads, and that it writes."""
+    """The names of the states that a function reads, and of those that it writes."""
 
     reads: frozenset[str]
     writes: frozenset[str]
@@ -100,7 +98,7 @@ def made_of(*held: Held) -> Held:
 
 
 def held_of(thing: object) -> Held:
-    """Return what an object of the program is, and what lies in it if it is a container."""
+    """Return what an object of the program is, and its contents if it is a container."""
     waiting = contained(thing)
     if waiting is None:
         return Held(_itself(thing))
@@ -127,49 +125,49 @@ def _itself(thing: Any) -> frozenset[Holdable]:
 
 
 def parts_of(thing: object) -> Held:
-    """Return what lies in an object whose attributes cannot be told."""
+    """Return the contents of an object whose attributes cannot be determined."""
     parts = (held_of(i) for i in inside(thing) if issubclass(type(i), State | FunctionType))
     return made_of(*parts).taken_out()
 
 
 def attribute_of(thing: object, name: str) -> Held:
-    """Return what an attribute of an object is, or all that lies in it if that cannot be told."""
+    """Return an attribute of an object, or all its contents if that cannot be determined."""
     value = attribute(thing, name)
     return parts_of(thing) if value is DYNAMIC else held_of(value)
 
 
 def has_field(held: Held, name: str) -> bool:
-    """Tell whether a name stands for one part of a value, as of a named tuple."""
+    """Tell whether a name stands for one part of a value, such as a field of a named tuple."""
     objects = [thing.thing for thing in held.things if isinstance(thing, ProgramObject)]
     values = [attribute(thing, name) for thing in objects]
     return bool(values) and not any(f is DYNAMIC or type(f) is BuiltinMethodType for f in values)
 
 
 def property_of(thing: object, name: str) -> FunctionType | None:
-    """Return the user's function that a property of an object calls."""
+    """Return the user's function that a property of an object calls, or None."""
     function = getter_of(static_attribute(thing, name))
     return function if type(function) is FunctionType and is_users(function) else None
 
 
 def is_foreign(function: FunctionType) -> bool:
-    """Tell whether a function is a library's that knows no states."""
+    """Tell whether a function belongs to a library that knows no states."""
     return not is_users(function) and function.__module__ != State.__module__
 
 
 @dataclass(frozen=True, slots=True)
 class GivenValues:
-    """A `GivenValues` is what a call hands over."""
+    """The arguments of a call."""
 
     plain: tuple[Held, ...] = ()
     named: Mapping[str, Held] = field(default_factory=dict)
     spread: Held = NOTHING
-    """What `*` and `**` give, to any argument."""
+    """The contents of `*` and `**` arguments, which any parameter may get."""
 
     def all(self) -> Held:
         return either(self.spread, *self.plain, *self.named.values())
 
     def to(self, node: Scoped) -> dict[str, Held]:
-        """Return what the arguments of a function hold."""
+        """Return what the parameters of a function hold."""
         plain = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
         names = [*plain, *(a.arg for a in node.args.kwonlyargs)]
         arguments = {name: either(self.spread, self.named.get(name, NOTHING)) for name in names}

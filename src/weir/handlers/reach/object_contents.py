@@ -1,10 +1,11 @@
-"""The contents of an object of the program, however deep, that a handler may reach through it.
+"""The contents, at any depth, of an object that a handler may reach through it.
 
 Rules
-1. A container holds its elements, a dict its keys and values; so do those of classes made of them.
-2. An object holds its attributes, and what its class and the classes that this is made of give it,
-   as far as they are the user's.
-3. No code of the user's is run to find out. What leads back to itself is looked at once.
+1. A container holds its elements, a dict its keys and values. That includes subclasses of
+   containers.
+2. An object holds its attributes, and the members of its class and base classes that are the
+   user's.
+3. None of the user's code is run to find out. An object in a cycle is visited once.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ _CONTAINERS = (tuple, list, set, frozenset, deque)
 _PLAIN_CONTAINERS = frozenset((dict, MappingProxyType, *_CONTAINERS))
 _ENDS = (ModuleType, EventType, State, AppParam, *_DATA)
 
-# What a class has, asked of `type` itself: a metaclass may answer for its classes.
+# Reads a class's attributes through `type`: its metaclass may override the lookup.
 class_mro: Any = type.__dict__["__mro__"].__get__
 class_dict: Any = type.__dict__["__dict__"].__get__
 class_module: Any = type.__dict__["__module__"].__get__
 
 
 def is_users(function: FunctionType) -> bool:
-    """Tell whether a function is the user's own, and no library's."""
+    """Tell whether a function is the user's own, not a library's."""
     return _is_users_file(function.__code__.co_filename)
 
 
@@ -58,7 +59,7 @@ def _is_users_file(path: str) -> bool:
 
 
 def is_users_module(module: ModuleType) -> bool:
-    """Tell whether a module is the user's own, and no library's."""
+    """Tell whether a module is the user's own, not a library's."""
     held = instance_dict(module)
     path = held.get("__file__")
     is_main = held.get("__name__") == "__main__"
@@ -66,7 +67,7 @@ def is_users_module(module: ModuleType) -> bool:
 
 
 def instance_dict(thing: object) -> dict[str, Any]:
-    """Return the dict that holds an object's attributes; an empty one if it has none."""
+    """Return the dict of an object's attributes; an empty one if it has none."""
     for kind in class_mro(type(thing)):
         member = class_dict(kind).get("__dict__")
         if type(member) is GetSetDescriptorType or type(member) is MemberDescriptorType:
@@ -79,9 +80,9 @@ def instance_dict(thing: object) -> dict[str, Any]:
 
 
 def contained(thing: object) -> list[object] | None:
-    """Return what a container holds, without plain data; None if it is none."""
+    """Return a container's elements, without plain data; None if it is not a container."""
     parts: list[object]
-    own = type(thing)  # `isinstance` would ask the object, which may say what it stands for
+    own = type(thing)  # `isinstance` would ask the object, which may claim another class
     if issubclass(own, dict):
         parts = [*dict.keys(thing), *dict.values(thing)]  # type: ignore[arg-type]
     elif issubclass(own, MappingProxyType):
@@ -95,13 +96,15 @@ def contained(thing: object) -> list[object] | None:
 
 
 def is_plain_container(thing: object) -> bool:
-    """Tell whether a container has nothing but what it contains."""
+    """Tell whether a container has no attributes in addition to its elements."""
     return type(thing) in _PLAIN_CONTAINERS
 
 
 def inside(thing: object, *, libraries: bool = True) -> Iterator[object]:
-    """Return a thing and all that lies in it, each once; without `libraries`, but for what objects
-    of a library's classes hold."""
+    """Yield a thing and everything inside it, each once.
+
+    Without `libraries`, the attributes of objects of library classes are skipped.
+    """
     seen: dict[int, object] = {}
     waiting = [thing]
     while waiting:
@@ -115,7 +118,7 @@ def inside(thing: object, *, libraries: bool = True) -> Iterator[object]:
 def _parts(thing: Any, libraries: bool) -> list[object]:
     if is_plain_container(thing):
         return contained(thing) or []
-    own = type(thing)  # `isinstance` would ask the object, which may say what it stands for
+    own = type(thing)  # `isinstance` would ask the object, which may claim another class
     if issubclass(own, _ENDS):
         return []
     if issubclass(own, App):
@@ -140,7 +143,7 @@ def _parts(thing: Any, libraries: bool) -> list[object]:
 
 
 def attributes_of(thing: object) -> dict[str, object]:
-    """Return what an object has in its `__dict__`, and if its class is the user's in its slots."""
+    """Return the attributes in an object's `__dict__`; also in slots if its class is the user's."""
     attributes = dict(instance_dict(thing))
     if is_users_class(type(thing)):
         for kind in class_mro(type(thing)):
@@ -148,24 +151,26 @@ def attributes_of(thing: object) -> dict[str, object]:
                 if type(member) is MemberDescriptorType:
                     try:
                         attributes[name] = member.__get__(thing)
-                    except AttributeError:  # nothing was assigned yet
+                    except AttributeError:  # not assigned yet
                         continue
     return attributes
 
 
 def is_users_class(kind: type) -> bool:
-    """Tell whether a class is the user's own, and no library's."""
+    """Tell whether a class is the user's own, not a library's."""
     name = class_module(kind)
     module = sys.modules.get(name) if type(name) is str else None
     if module is None or name == "__main__":
-        return True  # of a file that was loaded, or of a notebook
+        return True  # from a loaded file, or from a notebook
     path = instance_dict(module).get("__file__")
     return isinstance(path, str) and _is_users_file(path)
 
 
 def _members(kind: type) -> list[object]:
-    """Return what a class gives to its objects, as far as it is the user's: functions that have a
-    source, those of properties too, and values."""
+    """Return what a class gives to its objects, as far as it is the user's.
+
+    These are functions with a source, also of properties, and values.
+    """
     functions: list[object] = []
     for base in filter(is_users_class, class_mro(kind)):
         for name, part in class_dict(base).items():
@@ -187,6 +192,6 @@ def _is_read(function: FunctionType) -> bool:
         return False
     try:
         source_of(function)
-    except PlanError:  # made by a decorator, as those of a dataclass
+    except PlanError:  # made by a decorator, such as the methods of a dataclass
         return False
     return True

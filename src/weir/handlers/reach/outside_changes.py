@@ -1,12 +1,13 @@
-"""Refuses default arguments that are changed in place, and orders that no replay repeats.
+"""Refuses changes of default arguments in place, and uses of an order that replays do not repeat.
 
-A default argument is one object for all calls: what a function puts into it would stay for the next
-event. A set has no order that a second run would repeat, so it is used where order does not matter:
-`in`, `len`, comparisons, operators and methods of sets, `sorted`, `min` and `max` without a key.
+A default argument is one object for all calls: a change by a function would stay for the next
+event. The order of a set differs between runs, so a set may only be used where order does not
+matter: `in`, `len`, comparisons, operators and methods of sets, `sorted`, `min` and `max` without a
+key.
 
-A set is seen where it is made, by the names that it is assigned to, as a global, as an argument
-that is annotated as one, where the user's functions return one or are called with one, and in dicts
-and lists that have names of their own. What objects and containers of containers hold is not
+A set is recognised where it is made, by the names that it is assigned to, as a global, as an
+argument with such an annotation, where the user's functions return one or are called with one, and
+in dicts and lists that have names. Sets in objects and in containers of containers are not
 followed.
 """
 
@@ -69,7 +70,7 @@ _BY_ORDER = frozenset(
         "pprint",
     )
 )
-"""Modules whose functions go through what they are called with, but for these."""
+"""Modules whose functions iterate over their arguments, except the functions below."""
 _WITHOUT_ORDER: tuple[object, ...] = (
     len,
     any,
@@ -85,41 +86,41 @@ _WITHOUT_ORDER: tuple[object, ...] = (
     functools.partial,
 )
 _BY_KEY: tuple[object, ...] = (sorted, min, max)
-"""Without a key, the order of what they are called with does not matter."""
+"""Functions that do not depend on the order of their argument, unless they have a key."""
 _SHOWING_METHODS = frozenset(("__iter__", "__str__", "__repr__", "__format__", "__reduce__"))
 _TAKING_METHODS = frozenset(("join", "extend", "extendleft", "fromkeys", "format"))
-"""Methods of others that go through their argument."""
+"""Methods of other types that iterate over their argument."""
 _VIEWS = frozenset(("keys", "items"))
 _KINDS = (set, frozenset)
 _DEEPEST = 10
-"""How many steps a set is followed."""
+"""The most steps that a set is followed."""
 _SETS = frozenset(("union", "intersection", "difference", "symmetric_difference", "copy"))
 
 
 Sourced: TypeAlias = Callable[[FunctionType], tuple[FunctionSource, Callable[[str], object]]]
-"""Returns the source of a function of the user's, and what finds its outer names."""
+"""Returns the source of a user's function, and a function that resolves its outer names."""
 
 
 @dataclass(slots=True)
 class SetFlow:
-    """A `SetFlow` is what functions do with sets, as far as that was asked."""
+    """What functions do with sets, as far as it was needed."""
 
     sourced: Sourced
     giving: dict[FunctionType, bool] = field(default_factory=dict)
     """Whether a function returns a set."""
     taking: set[tuple[FunctionType, frozenset[str]]] = field(default_factory=set)
-    """The functions that were looked at with sets as these arguments."""
+    """The functions that were checked with sets as these arguments."""
 
 
 def check_changes(function: FunctionType, flow: SetFlow) -> None:
-    """Raise ScriptError for such code in a function."""
+    """Raise ScriptError if a function has such code."""
     source, resolve = flow.sourced(function)
     _Check(source, resolve, flow).check()
 
 
 @dataclass(slots=True)
 class _Assigned:
-    """What the assignments to one name have on their right sides."""
+    """The right sides of the assignments to one name."""
 
     values: list[ast.expr | None]
 
@@ -139,14 +140,14 @@ class _Check:
         self._mutable = _mutable_defaults(source.node.args)
         defined = (n for n in ast.walk(source.node) if n is not source.node)
         self._inner = {n.name: n for n in defined if isinstance(n, ast.FunctionDef)}
-        """The functions inside of the function."""
+        """The functions inside this function."""
         self._put = _put_in(source.node)
 
     def check(self) -> None:
         for node in ast.walk(self._source.node):
             match node:
                 case ast.Call(func=ast.Attribute(value=value, attr="pop"), args=[]):
-                    self._refuse_order(value)  # which element of a set it takes is chance
+                    self._refuse_order(value)  # it takes an arbitrary element of a set
                     self._refuse_change(value, node)
                 case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in MUTATORS:
                     self._refuse_change(value, node)
@@ -171,13 +172,13 @@ class _Check:
             raise self._source.file.error(
                 f"`{value.id}` is a default argument, which is changed in place",
                 node,
-                "what a handler remembers lies in states: app.state(…)",
+                "keep what a handler remembers in a state: app.state(…)",
             )
 
     # --- orders ---------------------------------------------------------------------------
 
     def _used_in_order(self, node: ast.AST) -> Iterable[ast.expr]:
-        """Return the values whose order a node shows, if they are sets."""
+        """Return the values whose order a node would show if they are sets."""
         match node:
             case ast.For(iter=over) | ast.AsyncFor(iter=over) | ast.comprehension(iter=over):
                 return [over]
@@ -196,7 +197,7 @@ class _Check:
         return []
 
     def _taken_in_order(self, call: ast.Call) -> Sequence[ast.expr]:
-        """Return the arguments that what is called goes through, one after another."""
+        """Return the arguments that a called function iterates over."""
         callee = self._thing(call.func)
         if any(callee is function for function in _WITHOUT_ORDER):
             return []
@@ -216,7 +217,7 @@ class _Check:
         return call.args if module in _BY_ORDER else []
 
     def _thing(self, node: ast.expr) -> Any:
-        """Return the object of the program that some code stands for; else DYNAMIC."""
+        """Return the object of the program that an expression stands for; else DYNAMIC."""
         match node:
             case ast.Name(id=name) if name not in self._bound and name not in self._assigned:
                 return self._resolve(name)
@@ -226,7 +227,7 @@ class _Check:
         return DYNAMIC
 
     def _hand_over(self, call: ast.Call) -> None:
-        """Look at a function of the user's that is called with sets."""
+        """Check a user's function that is called with sets."""
         function, skipped = _users_function(self._thing(call.func))
         if function is None:
             return
@@ -240,7 +241,7 @@ class _Check:
             _Check(source, resolve, self._flow, sets).check()
 
     def _gives_set(self, callee: ast.expr, depth: int) -> bool:
-        """Tell whether a function of the user's returns a set."""
+        """Tell whether a user's function returns a set."""
         if isinstance(callee, ast.Name) and callee.id in self._inner:
             return self._returns_set(self._inner[callee.id], depth)
         if isinstance(callee, ast.Name) and callee.id in self._assigned:
@@ -314,7 +315,7 @@ class _Check:
         return False
 
     def _holds_sets(self, value: ast.expr, depth: int) -> bool:
-        """Tell whether a dict or a list has sets in it."""
+        """Tell whether a dict or a list contains sets."""
         match value:
             case ast.Dict(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
                 return any(self._is_set(part, depth) for part in parts)
@@ -334,7 +335,7 @@ class _Check:
 
 
 def _is_view(value: ast.expr) -> bool:
-    """Tell whether a value is `d.keys()` or `d.items()`, which operators make sets of."""
+    """Tell whether a value is `d.keys()` or `d.items()`, whose operators return sets."""
     match value:
         case ast.Call(func=ast.Attribute(attr=name), args=[], keywords=[]):
             return name in _VIEWS
@@ -342,7 +343,7 @@ def _is_view(value: ast.expr) -> bool:
 
 
 def _unpacked(target: ast.expr, value: ast.expr) -> list[ast.expr]:
-    """Return the values that an assignment takes apart by their order."""
+    """Return the values that an assignment unpacks in order."""
     if not isinstance(target, ast.Tuple | ast.List):
         return []
     if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
@@ -352,7 +353,7 @@ def _unpacked(target: ast.expr, value: ast.expr) -> list[ast.expr]:
 
 
 def _set_arguments(arguments: ast.arguments) -> frozenset[str]:
-    """Return the arguments that are said to be sets."""
+    """Return the parameters that are annotated as sets."""
     every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     return frozenset(a.arg for a in every if _is_set_type(a.annotation))
 
@@ -367,7 +368,7 @@ def _is_set_type(annotation: ast.expr | None) -> bool:
 
 
 def _users_function(thing: Any) -> tuple[FunctionType | None, int]:
-    """Return the user's function that is called, and how many arguments it has already."""
+    """Return the user's function that is called, and how many arguments are already bound."""
     if type(thing) is functools._lru_cache_wrapper:
         thing = thing.__wrapped__
     if type(thing) is FunctionType and is_users(thing):
@@ -378,7 +379,7 @@ def _users_function(thing: Any) -> tuple[FunctionType | None, int]:
 
 
 def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Return the nodes of a function but those of functions inside of it."""
+    """Yield the nodes of a function, without those of functions inside it."""
     waiting: list[ast.AST] = [*function.body]
     while waiting:
         node = waiting.pop()
@@ -388,7 +389,7 @@ def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 def _assignments(node: ast.AST) -> dict[str, _Assigned]:
-    """Return what is assigned to each name; None where that is no single expression."""
+    """Return the values that are assigned to each name; None where that is not an expression."""
     assigned: dict[str, _Assigned] = {}
 
     def note(name: str, value: ast.expr | None) -> None:
@@ -414,7 +415,7 @@ def _assignments(node: ast.AST) -> dict[str, _Assigned]:
 
 
 def _named(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
-    """Return the names of a target, each with what it is set to, if that is an expression."""
+    """Yield the names of a target, each with its value if that is an expression."""
     match target, value:
         case ast.Name(id=name), _:
             yield name, value
@@ -430,7 +431,7 @@ def _named(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.
 
 
 def _element(over: ast.expr) -> ast.expr | None:
-    """Return an expression for any element of what a loop goes through, where there is one."""
+    """Return an expression for any element of what a loop iterates over, or None."""
     match over:
         case ast.Call(func=ast.Name(id="sorted" | "list" | "tuple" | "reversed"), args=[inner, *_]):
             return _element(inner)
@@ -445,7 +446,7 @@ def _element(over: ast.expr) -> ast.expr | None:
 
 
 def _put_in(node: ast.AST) -> dict[str, list[ast.expr]]:
-    """Return what is put into containers, by their names."""
+    """Return the values that are put into containers, by the container's name."""
     put: dict[str, list[ast.expr]] = {}
     for inner in ast.walk(node):
         match inner:

@@ -1,16 +1,17 @@
-"""Everything that some code of the user's can reach, found without running it.
+"""Finds all objects that the user's code can reach, without running it.
 
 Rules
-1. A function reaches the globals that its code (and the code in it) names, its closure, its
-   defaults and its attributes; of a module that it reaches, the attributes that some reached code
+1. A function reaches the globals that its code (and the code inside it) names, its closure, its
+   defaults and its attributes. Of a reached module, it reaches the attributes that any reached code
    names.
 2. A container reaches its elements, an object its attributes and its class, a class its members,
-   bases and metaclass, a bound method (of C, too) its object, a partial its function and arguments.
-3. Modules and classes of libraries are not looked into; what their objects hold is.
+   bases and metaclass. A bound method, in C too, reaches its object, a partial its function and
+   arguments.
+3. Modules and classes of libraries are not searched, but the contents of their objects are.
 4. Handles (states, the app, event types, parameters) are reached and lead nowhere.
-5. Nothing of the user's is run: no property, no `__getattr__`, no `__iter__`.
+5. None of the user's code is run: no property, no `__getattr__`, no `__iter__`.
 
-So what is not found here is out of reach of ordinary code. (`gc`, `sys.modules`, frames and the
+So ordinary code cannot reach an object that is not found here. (`gc`, `sys.modules`, frames and the
 like are refused by name in `forbidden_calls.py`.)
 """
 
@@ -63,19 +64,22 @@ _ATTRIBUTE_STEPS = frozenset(
         "IMPORT_FROM",
     )
 )
-"""What CPython's code does with the names of attributes and modules."""
+"""The bytecode instructions of CPython that name attributes and modules."""
 _USER_FUNCTIONS = (ScalarFunction, AggregateFunction, OperatorFunction)
 
 
 def reachable(*roots: object) -> Iterator[object]:
-    """Return the things and all that they reach, each once."""
+    """Yield these things and all that they reach, each once."""
     walk = _ObjectWalk(roots)
     return iter(walk.reached.values())
 
 
 def holders(*roots: object) -> Iterator[object]:
-    """Return what holds the things that are reached: the things themselves, the dicts in which
-    their attributes and globals lie, cells of closures."""
+    """Yield the holders of reached things.
+
+    These are the things themselves, the dicts of their attributes and globals, and cells of
+    closures.
+    """
     seen = set()
     for thing in reachable(*roots):
         parts = [thing]
@@ -107,14 +111,14 @@ def handles_reached(*roots: object) -> tuple[frozenset[str], bool]:
 
 
 class _ObjectWalk:
-    """A `_ObjectWalk` goes from thing to thing until nothing new is met."""
+    """Goes from thing to thing until there is nothing new."""
 
     def __init__(self, roots: tuple[object, ...]) -> None:
         self.reached: dict[int, object] = {}
         self._names: set[str] = set()
-        """The names that code which was met uses, as globals or attributes."""
+        """The names that visited code uses, as globals or attributes."""
         self._modules: list[tuple[ModuleType, set[str]]] = []
-        """The user's modules that were met, with the names that were looked at in them."""
+        """The user's modules that were visited, with the names that were looked up in them."""
         waiting = list(roots)
         while waiting:
             while waiting:
@@ -131,7 +135,7 @@ class _ObjectWalk:
     def _parts(self, thing: Any) -> list[object]:
         from weir.handlers.api.app import App
 
-        own = type(thing)  # `isinstance` would ask the object, which may say what it stands for
+        own = type(thing)  # `isinstance` would ask the object, which may claim another class
         if issubclass(own, App | State | EventType | AppParam | np.ndarray):
             return []
         if own is BuiltinFunctionType or own is MethodWrapperType:  # as `[].append`, `it.__next__`
@@ -187,7 +191,7 @@ def named_globals(function: FunctionType) -> list[tuple[str, object]]:
 
 @functools.lru_cache(maxsize=4096)
 def _global_names(code: CodeType) -> frozenset[str]:
-    """Return the names that code looks up as variables; those of attributes are not among them."""
+    """Return the names that code looks up as variables, without names of attributes."""
     names = {
         str(step.argval)
         for step in dis.get_instructions(code)
@@ -208,7 +212,7 @@ def _code_names(code: CodeType) -> set[str]:
 def _content(cell: CellType) -> list[object]:
     try:
         return [cell.cell_contents]
-    except ValueError:  # nothing was assigned yet
+    except ValueError:  # not assigned yet
         return []
 
 
@@ -223,7 +227,7 @@ def _elements(thing: Any) -> list[object]:
 
 
 def _attributes(thing: Any) -> list[object]:
-    """Return what an object has in its `__dict__` and its slots."""
+    """Return the attributes in an object's `__dict__` and its slots."""
     parts = list(instance_dict(thing).values())
     for kind in class_mro(type(thing)):
         if is_users_class(kind):
@@ -231,6 +235,6 @@ def _attributes(thing: Any) -> list[object]:
                 if type(member) is MemberDescriptorType:
                     try:
                         parts.append(member.__get__(thing))
-                    except AttributeError:  # nothing was assigned yet
+                    except AttributeError:  # not assigned yet
                         continue
     return parts

@@ -1,18 +1,17 @@
-"""Which states a handler reads and writes, by its text: the order of handlers follows from it.
+"""Finds the states that a handler reads and writes, by its text; this orders the handlers.
 
 Rules
-1. Every branch counts, taken or not, whatever the parameters are; so does every function that the
-   handler mentions, with all that it mentions.
-2. A state that is given a name, handed to a function of the user's, or taken out of a tuple, a
-   list, a dict or an object, counts for what is done with it there. A variable stands for all that
-   it is ever assigned.
-3. What is called in a way that cannot be followed (an object's `__call__`, a result of a library)
-   may read and write the states that it is given.
-4. The methods of a class inside of the function may be called by anybody. What such a class or its
-   objects are given may be read and written.
+1. Every branch counts, whatever the parameters are. So does every function that the handler
+   mentions, with all that it mentions.
+2. A state is followed when it is given a name, passed to a user's function, or taken out of a
+   tuple, a list, a dict or an object. A variable stands for everything that is ever assigned to it.
+3. A call that cannot be followed (an object's `__call__`, a result of a library) counts as reading
+   and writing the states that it gets.
+4. Any code may call the methods of a class inside of the function. The states that such a class or
+   its objects get count as read and written.
 
-A text is walked until nothing is found any more that was looked for too early: what a variable or
-a function's result stands for only grows.
+A text is walked again as long as a walk adds something to a variable or to a function's result that
+had been looked up before. These only grow.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from weir.handlers.reading.bindings import (
 )
 
 _RESULT = "return"
-"""The name that holds what a function gives: one that no variable can have."""
+"""The name for a function's result: one that no variable can have."""
 _BOUND = (functools.partial, MethodType)
 
 
@@ -69,22 +68,22 @@ def state_uses(function: FunctionType, reach: Reach) -> StateUses:
 
 
 class _UseWalk:
-    """A `_UseWalk` goes through a function's text and that of all it calls."""
+    """Walks a function's text and the text of all that it calls."""
 
     def __init__(self, reach: Reach) -> None:
         self.again = True
-        """Whether something was found that was looked for before."""
+        """Whether something was added that had been looked up before."""
         self.reads: set[str] = set()
         self.writes: set[str] = set()
         self._has_class = False
-        """Whether a class is defined, whose objects are not followed."""
+        """Whether there is a class definition; its objects are not followed."""
         self._classes = 0
         """How many classes are being walked."""
         self._reach = reach
         self._places: dict[object, NamePlace] = {}
         self._walked: set[NamePlace] = set()
         self._handed: set[Holdable] = set()
-        """What libraries were given that call it now."""
+        """Functions that were passed to libraries, and whose calls are being walked."""
         self._active: dict[Scoped, NamePlace] = {}
 
     def new_round(self) -> None:
@@ -120,7 +119,7 @@ class _UseWalk:
         self._enter(function, GivenValues(), None)
 
     def _enter(self, called: FunctionType | InnerFunction, given: GivenValues, at: object) -> Held:
-        """Walk a function as it is called there; return what it gives."""
+        """Walk a function for one call of it; return its result."""
         node = called.node if isinstance(called, InnerFunction) else self._reach.source(called).node
         arguments = given.to(node)
         if all(held == NOTHING for held in arguments.values()):
@@ -156,7 +155,7 @@ class _UseWalk:
         return {name: self._value(called.place, node) for name, node in written.items()}
 
     def _inner(self, place: NamePlace, node: Scoped) -> Held:
-        """Return a function inside of another, and walk it: it may be called by anybody."""
+        """Return a function inside of another, and walk it, because any code may call it."""
         inner = InnerFunction(node, place)
         self._enter(inner, GivenValues(), None)
         return Held(frozenset((inner,)))
@@ -214,14 +213,14 @@ class _UseWalk:
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 for decorator in statement.decorator_list:
                     self._value(inside_class, decorator)
-                self._inner(place, statement)  # it does not see the names of its class
+                self._inner(place, statement)  # it cannot see the names of its class
             else:
                 self._statement(inside_class, statement)
         self._use_all(either(*inside_class.held.values()))
         self._classes -= 1
 
     def _bind(self, place: NamePlace, target: ast.expr, value: ast.expr) -> None:
-        """Assign a value; one that is written out part by part."""
+        """Assign a value; a value that is written out is assigned part by part."""
         match target, value:
             case ((ast.Tuple() | ast.List()), (ast.Tuple() | ast.List())):
                 if len(target.elts) == len(value.elts) and not any(
@@ -247,7 +246,7 @@ class _UseWalk:
                     self._use_all(held)
 
     def _put_into(self, place: NamePlace, node: ast.expr, held: Held) -> None:
-        """Note that something lies in a value now, if that has a name."""
+        """Note that a value now contains something, if the value has a name."""
         while isinstance(node, ast.Subscript | ast.Attribute):
             node = node.value
         if isinstance(node, ast.Name) and place.home(node.id) is not None:
@@ -287,7 +286,7 @@ class _UseWalk:
         return either(*parts)
 
     def _attribute(self, held: Held, name: str) -> Held:
-        """Return what `.name` may be, but for what lies in a container."""
+        """Return what `.name` may be, except for the contents of a container."""
         values: list[Held] = []
         for thing in held.things:
             match thing:
@@ -301,7 +300,7 @@ class _UseWalk:
         return self._mentioned(either(*values))
 
     def _taken_out(self, held: Held) -> Held:
-        """Return what an element may be: of an object whatever lies in it."""
+        """Return what an element may be; for an object, any of its contents."""
         inner = (parts_of(t.thing) for t in held.things if isinstance(t, ProgramObject))
         return self._mentioned(either(held.taken_out(), *inner))
 
@@ -402,7 +401,7 @@ class _UseWalk:
         return NOTHING
 
     def _handed_over(self, place: NamePlace, given: GivenValues, node: ast.expr) -> Held:
-        """Return what a function of a library may give, which may call the functions it gets."""
+        """Return the result of a library's function, which may call the functions that it gets."""
         held = made_of(given.all()).taken_out()
         results: list[Held] = []
         for thing in held.things - self._handed:

@@ -1,8 +1,9 @@
-"""The attributes of the program's objects, looked up without running code of the user's.
+"""Looks up attributes of the program's objects without running the user's code.
 
-Python looks an attribute up by calling what classes define: `__getattribute__`, `__getattr__`,
-properties and other descriptors, those of metaclasses too. Here the dicts of an object and of its
-classes are read instead, in Python's order. What only the user's code could say is DYNAMIC.
+To look up an attribute, Python calls methods of classes: `__getattribute__`, `__getattr__`,
+properties and other descriptors, also those of metaclasses. Here the dicts of an object and of its
+classes are read instead, in Python's order. The result is DYNAMIC if only the user's code could
+compute it.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from weir.handlers.reach.object_contents import (
 )
 
 DYNAMIC = object()
-"""What analysis cannot say before the run: the value of a local variable, of a property."""
+"""A value that analysis cannot know before the run, such as that of a local variable or property.
+"""
 
 _class_name: Any = class_dict(type)["__qualname__"].__get__
 _PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 
 
 class HiddenObject:
-    """A `HiddenObject` holds an object of the user's that answers for itself what it is, so that
-    nobody asks it."""
+    """Wraps an object of the user's whose class must not be looked up: that would run its code."""
 
     def __init__(self, thing: object) -> None:
         self.thing = thing
@@ -49,7 +50,7 @@ _UNASKED = (App, State, AppParam, HiddenObject, *_PROXIES)
 
 
 def attribute(thing: object, name: str) -> object:
-    """Return `thing.name` if it can be told without running code of the user's; else DYNAMIC."""
+    """Return `thing.name` if that needs no code of the user's; else DYNAMIC."""
     own = type(thing)
     if issubclass(own, _UNASKED):
         return DYNAMIC
@@ -73,7 +74,10 @@ def attribute(thing: object, name: str) -> object:
 
 
 def static_attribute(thing: object, name: str) -> object:
-    """Return what an object or its class has under a name, a property as itself; else DYNAMIC."""
+    """Return what an object or its class has under a name; a property is not called.
+
+    DYNAMIC if that is unknown.
+    """
     own = type(thing)
     if issubclass(own, HiddenObject):
         return DYNAMIC
@@ -87,7 +91,7 @@ def static_attribute(thing: object, name: str) -> object:
 
 
 def name_of(thing: object) -> str:
-    """Return how messages call a function, a class, or an object by its class."""
+    """Return the name for messages of a function, a class, or an object (by its class)."""
     if isinstance(thing, HiddenObject):
         return name_of(type(thing.thing))
     if issubclass(type(thing), type):
@@ -104,7 +108,7 @@ def is_iterator(thing: object) -> bool:
 
 
 def getter_of(member: Any) -> object:
-    """Return the function of a property; None for what is no property."""
+    """Return the function of a property; None if it is not a property."""
     if issubclass(type(member), property):
         return class_dict(property)["fget"].__get__(member)
     if issubclass(type(member), functools.cached_property):
@@ -113,14 +117,14 @@ def getter_of(member: Any) -> object:
 
 
 def hides_its_class(thing: object) -> bool:
-    """Tell whether `isinstance` would run code of the user's to learn what an object is."""
+    """Tell whether `isinstance` would run code of the user's on an object."""
     own = type(thing)
     base, _ = _in_classes(class_mro(own), "__class__")
     return issubclass(own, _PROXIES) or base is not object or not _looks_up_plainly(own)
 
 
 def missing_in_module(module: object, name: str) -> tuple[str, str]:
-    """Return why a module has no such attribute before the run, and what to do."""
+    """Return why a module does not have an attribute before the run, and what to do."""
     held = instance_dict(module)
     shown = held.get("__name__")
     if "__getattr__" in held:
@@ -133,7 +137,7 @@ def _of_module(module: Any, name: str) -> object:
     held = instance_dict(module)
     if name in held or is_users_module(module):
         return held.get(name, DYNAMIC)
-    return getattr(module, name, DYNAMIC)  # which may import it: code of a library
+    return getattr(module, name, DYNAMIC)  # this may import it, which runs code of a library
 
 
 def _of_class(cls: Any, name: str) -> object:
@@ -166,13 +170,13 @@ def _of_super(thing: object, name: str) -> object:
 
 
 def _looks_up_plainly(kind: type) -> bool:
-    """Tell whether objects of a class are asked for attributes in Python's own way first."""
+    """Tell whether a class uses Python's own attribute lookup first."""
     _, found = _in_classes(class_mro(kind), "__getattribute__")
     return type(found) is WrapperDescriptorType
 
 
 def _in_classes(classes: tuple[type, ...], name: str) -> tuple[type | None, object]:
-    """Return the first class that has a name, with what it has."""
+    """Return the first class that has a name, and what it has there."""
     for kind in classes:
         held = class_dict(kind)
         if name in held:
@@ -189,7 +193,7 @@ def _is_data_descriptor(found: object) -> bool:
 
 
 def _bound(base: type, found: Any, thing: object, owner: object) -> object:
-    """Return what an attribute of a class gives to an object of it, or (None) to the class."""
+    """Return the value of a class's attribute on an object, or (None) on the class."""
     kind = type(found)
     _, getter = _in_classes(class_mro(kind), "__get__")
     if getter is DYNAMIC:
@@ -204,7 +208,7 @@ def _bound(base: type, found: Any, thing: object, owner: object) -> object:
     is_partial = kind is functools.partialmethod and type(found.func) is FunctionType
     if type(getter) is WrapperDescriptorType or is_partial or is_library:
         try:
-            return kind.__get__(found, thing, owner)  # of CPython, or of a library
-        except Exception:  # nothing was assigned yet, or it is not for this object
+            return kind.__get__(found, thing, owner)  # a descriptor of CPython, or of a library
+        except Exception:  # not assigned yet, or not for this object
             return DYNAMIC
     return DYNAMIC

@@ -1,14 +1,16 @@
 """Turns the source of handlers into accesses: `analyse_app` for an app, `analyse` for a handler.
 
 Contract
-1. What no handler may do raises ScriptError: file, line, reason, way out (`code_reach.py`).
-2. What a handler reads and writes is that of its text, on all branches (`state_uses.py`), so that
-   no value of a parameter changes the order of handlers.
-3. The accesses are those on the branches that these parameters leave, helpers included, in the
-   order in which Python may do them. Each is among what the text reads and writes. `why_rows` says
-   why a handler does not run in columns; its accesses are then those that may happen.
-4. A handler that analysis cannot follow has `Analysed.refused`: why, where, and that `app.serial()`
-   runs it row by row. Its text then determines what it may emit.
+1. Forbidden code raises ScriptError, which names file, line, reason and a way out
+   (`code_reach.py`).
+2. A handler reads and writes all states that its text does, on any branch (`state_uses.py`). So no
+   value of a parameter changes the order of handlers.
+3. The accesses are those on the branches that remain with these parameters, including those in
+   helpers, in the order in which Python may do them. Each is among the states that the text reads
+   and writes. `why_rows` says why a handler does not run in columns; its accesses are then all that
+   may happen.
+4. A handler that analysis cannot follow has `Analysed.refused`: the reason, the line, and the
+   advice to use `app.serial()`. Its text then determines what it may emit.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class _Steps:
 
 
 def analyse_app(app: App, params: Mapping[str, object] | None = None) -> tuple[Analysed, ...]:
-    """Analyse all handlers of an app, each for all its event types; check that keys agree."""
+    """Analyse all handlers of an app, each for all its event types, and check that keys agree."""
     reach = Reach(app)
     values = app.param_values(params)
     analysed = [
@@ -114,8 +116,10 @@ def _analysed(
 
 
 def _uses(app: App, handler: EventHandler, event: EventType, reach: Reach) -> StateUses:
-    """Return what a handler reads and writes on all branches, whatever the parameters are: by its
-    text, and by what is found when no parameter has a value."""
+    """Return the states that a handler reads and writes on any branch, for any parameters.
+
+    They come from its text, and from an analysis in which no parameter has a value.
+    """
     function = handler.function
     assert isinstance(function, FunctionType)
     text = state_uses(function, reach)
@@ -132,7 +136,7 @@ def _uses(app: App, handler: EventHandler, event: EventType, reach: Reach) -> St
 def _check_uses(
     accesses: Iterable[GetAccess | MergeAccess | EmitAccess], uses: StateUses, file: str
 ) -> None:
-    """Check that the order of handlers counts with every access: two walks have found them."""
+    """Check that the order of handlers takes every access into account; two walks found them."""
     for access in accesses:
         if isinstance(access, EmitAccess):
             continue
@@ -140,9 +144,9 @@ def _check_uses(
         if access.state not in (uses.reads if reads else uses.writes):
             raise PlanError(
                 f"{access.handler} ({file}:{access.line}): it {'reads' if reads else 'writes'} "
-                f"the state `{access.state}` in a way that the order of handlers does not count "
-                "with",
-                hint="call it by its name there, or hand it to the function that uses it",
+                f"the state `{access.state}` in a way that the order of handlers does not take "
+                "into account",
+                hint="use it by its name there, or pass it to the function that uses it",
             )
 
 

@@ -16,13 +16,13 @@ from weir.handlers.trees.values import Const, Op, Tree
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """`CallArguments` are what a call gives: by position, then by name."""
+    """The arguments of a call: by position, then by name."""
 
     plain: tuple[Symbol, ...]
     keywords: Mapping[str, Symbol] = field(default_factory=dict)
 
     def after(self, *first: Symbol, keywords: Mapping[str, Symbol] | None = None) -> CallArguments:
-        """Return these arguments after others."""
+        """Return these arguments with others in front."""
         return replace(
             self, plain=(*first, *self.plain), keywords={**(keywords or {}), **self.keywords}
         )
@@ -61,7 +61,7 @@ def called_with(run: Execution, frame: Frame, node: ast.Call) -> CallArguments:
 
 
 def _spread_names(run: Execution, frame: Frame, node: ast.expr) -> dict[str, Symbol]:
-    """Return the arguments that `**` gives."""
+    """Return the arguments that `**` passes."""
     match run.value(frame, node):
         case Op(name="dict", args=args):
             names = [a.value if isinstance(a, Const) else None for a in args[::2]]
@@ -80,7 +80,7 @@ def bound_arguments(
     frame: Frame,
     node: ast.AST,
 ) -> dict[str, Symbol]:
-    """Give the arguments of a call to the names of a function; an error where they do not fit."""
+    """Bind a call's arguments to a function's parameters; raise an error if they do not fit."""
     arguments = definition.args
     plain = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     keyword_names = {*plain[len(arguments.posonlyargs) :], *(a.arg for a in arguments.kwonlyargs)}
@@ -113,7 +113,7 @@ def bound_arguments(
 
 
 def default_values(function: FunctionType) -> dict[str, object]:
-    """Return the defaults of a function's parameters, by name."""
+    """Return the defaults of a function's parameters by name."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
     defaults = function.__defaults__ or ()

@@ -1,6 +1,6 @@
-"""Finds the names that a function binds, and the outer names that some code mentions.
+"""Finds the names that a function binds, and the outer names that code mentions.
 
-These follow Python's scopes: a lambda, a nested function and a comprehension have their own.
+Scopes are Python's: a lambda, a nested function and a comprehension have their own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def bound_names(node: Scoped) -> frozenset[str]:
 
 
 def assigned_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
-    """Return the names that some statements bind in the function that they stand in."""
+    """Return the names that statements bind in the function around them."""
     assigned: set[str] = set()
     outer: set[str] = set()
     for node in nodes:
@@ -62,14 +62,14 @@ def assigned_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
 
 @lru_cache(maxsize=1000)
 def names_set_inside(node: Scoped) -> frozenset[str]:
-    """Return the names that functions inside of a function set in those around them."""
+    """Return the names that functions inside of a function set in the functions around them."""
     setting = (inner.names for inner in ast.walk(node) if isinstance(inner, ast.Nonlocal))
     return frozenset(name for names in setting for name in names)
 
 
 @lru_cache(maxsize=1000)
 def last_settings(node: Scoped) -> dict[str, tuple[int, int]]:
-    """Return where a function sets its variables last: line and column, by name."""
+    """Return where a function last sets each variable: line and column, by name."""
     last: dict[str, tuple[int, int]] = {}
     for part in body_of(node):
         for inner in _same_scope(part):
@@ -80,8 +80,11 @@ def last_settings(node: Scoped) -> dict[str, tuple[int, int]]:
 
 
 def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
-    """Return the nodes that bind names in one scope; in comprehensions the targets of
-    `:=`, in functions and classes what is evaluated where they are defined."""
+    """Yield the nodes that bind names in one scope.
+
+    Of a comprehension these are the targets of `:=`; of a function or class, the parts that are
+    evaluated at its definition.
+    """
     yield node
     children: Iterable[ast.AST] = ast.iter_child_nodes(node)
     if isinstance(node, ast.ClassDef):
@@ -103,7 +106,7 @@ def _same_scope(node: ast.AST) -> Iterator[ast.AST]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mention:
-    """A `Mention` is `name.attribute. …` in some code; other code binds the name."""
+    """A mention of `name.attribute. …` in code that does not bind the name."""
 
     name: str
     attributes: tuple[str, ...]
@@ -111,11 +114,11 @@ class Mention:
     stored: bool = False
     """Whether something is assigned to it, or to an item of it."""
     call: ast.Call | None = None
-    """The call, if it is called."""
+    """The call, if the mention is called."""
 
 
 def mentions(nodes: Iterable[ast.AST], bound: frozenset[str] = NONE) -> Iterator[Mention]:
-    """Return the mentions of names in some code but those that `bound` has."""
+    """Yield the mentions of names in some code, except of names in `bound`."""
     for node in nodes:
         yield from _mentions(node, bound)
 
@@ -181,7 +184,7 @@ def _comprehension(
 
 
 def written_defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
-    """Return the defaults of a function's arguments as they are written, by name."""
+    """Return the defaults of a function's parameters as they are written, by name."""
     plain = [*arguments.posonlyargs, *arguments.args]
     with_defaults = plain[len(plain) - len(arguments.defaults) :]
     named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)

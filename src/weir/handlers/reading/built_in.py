@@ -1,6 +1,7 @@
-"""Built-in functions that analysis carries out itself where their arguments are written out.
+"""Built-in functions that analysis runs itself if their arguments are written out.
 
-Examples are `range(3)`, `enumerate((a, b))`, `any(x in e.text for x in WORDS)`."""
+Examples are `range(3)`, `enumerate((a, b))`, `any(x in e.text for x in WORDS)`.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +30,10 @@ _MOST_ROUNDS = 10_000
 
 
 def call_built_in(run: Execution, frame: Frame, callee: Symbol, node: ast.Call) -> Symbol | None:
-    """Return what a built-in gives. None, with nothing evaluated, if it is called like any other
-    function."""
+    """Return the result of a built-in, or None if it is called like any other function.
+
+    With None, nothing has been evaluated.
+    """
     if not isinstance(callee, Known) or node.keywords:
         return None
     function = callee.thing
@@ -98,7 +101,7 @@ def _paired(run: Execution, frame: Frame, function: object, node: ast.Call) -> S
 
 
 def _any_round(run: Execution, frame: Frame, node: ast.GeneratorExp, *, is_all: bool) -> Symbol:
-    """Return `any` or `all` of a generator over constants: Python goes no further than it must."""
+    """Return `any` or `all` of a generator over constants; stop where Python stops."""
     if len(node.generators) != 1:
         raise NotListed("a generator over several lists", node)
     (generator,) = node.generators
@@ -145,7 +148,7 @@ def _any_round(run: Execution, frame: Frame, node: ast.GeneratorExp, *, is_all: 
 def _fold(
     run: Execution, frame: Frame, function: Callable[..., object], node: ast.GeneratorExp
 ) -> Symbol:
-    """Return a function of a generator over values of the event."""
+    """Return the call of a function on a generator over values of the event."""
     if function is len:
         raise NotListed("`len` of a generator", node)
     listed = ast.copy_location(ast.ListComp(node.elt, node.generators), node)
@@ -157,7 +160,7 @@ def _names(target: ast.expr) -> list[str]:
 
 
 def _of_items(run: Execution, frame: Frame, callee: Known, node: ast.Call) -> Symbol:
-    """Run a function of one list that is written out."""
+    """Run a function of one argument, a list that is written out."""
     function, (arg,) = callee.thing, node.args
     items = unrolled(run, frame, arg) if isinstance(arg, ast.GeneratorExp) else None
     if items is None:

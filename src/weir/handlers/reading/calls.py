@@ -1,9 +1,6 @@
-"""Calls: methods of states and `app.emit` become accesses, helpers are read in their place.
+"""Reads calls: methods of states and `app.emit` become accesses, helpers are read in place.
 
 Listed functions and methods become parts of trees.
-
-A helper of the user's is read where it is called, with what it is called with. Anything else that
-is called raises `NotListed`.
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ _DEEPEST = 60
 
 
 def call(run: Execution, frame: Frame, node: ast.Call) -> Symbol:
-    """Return what a call gives; note the accesses that it makes."""
+    """Return the result of a call, and note its accesses."""
     if isinstance(node.func, ast.Attribute):
         return _call_attribute(run, frame, node.func, node)
     callee = run.value(frame, node.func)
@@ -71,7 +68,7 @@ def call_method(run: Execution, frame: Frame, method: BoundMethod, node: ast.Cal
 
 
 def _super(run: Execution, frame: Frame, node: ast.Call) -> Symbol:
-    """Return `super()` of a method that is read with an object that is known."""
+    """Return `super()` in a method that is read with a known object."""
     definition = run.stack[-1]
     cls = frame.resolve("__class__")
     if isinstance(definition, ast.FunctionDef) and isinstance(cls, type) and definition.args.args:
@@ -114,7 +111,7 @@ def _call(run: Execution, frame: Frame, callee: Symbol, node: ast.Call) -> Symbo
 def apply(
     run: Execution, frame: Frame, callee: Symbol, args: Sequence[Symbol], node: ast.AST
 ) -> Symbol:
-    """Call a function that was passed to something, with these arguments."""
+    """Call a function that was passed as an argument, with these arguments."""
     return _apply(run, frame, callee, CallArguments(tuple(args)), node)
 
 
@@ -177,7 +174,7 @@ def _listed(
 
 
 def _method(run: Execution, frame: Frame, of: Tree, name: str, node: ast.Call) -> Symbol:
-    """Return a call of a method of a value."""
+    """Return the call of a value's method."""
     if name == "join" and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
         generator = node.args[0]
         listed = ast.copy_location(ast.ListComp(generator.elt, generator.generators), generator)
@@ -220,7 +217,7 @@ def _read(
     node: ast.AST,
     frame: Frame,
 ) -> Symbol:
-    """Read a function in the place of its call."""
+    """Read a function at the place of its call."""
     name = definition.name if isinstance(definition, ast.FunctionDef) else "lambda"
     if definition in run.stack:
         raise NotListed(f"`{name}` calls itself", node)
@@ -256,7 +253,7 @@ def _returned(run: Execution, home: Frame, definition: ast.FunctionDef) -> Symbo
 
 
 def _has_closure(symbol: Symbol, home: Frame) -> bool:
-    """Tell whether a symbol is, or holds, a function that sees the variables of a frame."""
+    """Tell whether a symbol is, or contains, a function that sees the variables of a frame."""
     match symbol:
         case LocalFunction(frame=frame):
             return frame.is_inside(home)
@@ -268,7 +265,7 @@ def _has_closure(symbol: Symbol, home: Frame) -> bool:
 
 
 def check_refused(run: Execution, frame: Frame, thing: object, node: ast.AST) -> None:
-    """Refuse to hand a thing to code that is not read if it could touch states by it."""
+    """Refuse to pass a thing to code that is not read, if that code could then touch states."""
     if run.touches_thing(thing):
         name = name_of(thing)
         raise HandleLost(

@@ -1,8 +1,8 @@
-"""Finds the parts of a function that every call evaluates if it gets past them.
+"""Finds the parts of a function that are evaluated by every call that gets past them.
 
 A call that reaches a later statement of the function's own body has run the earlier ones. Within a
-statement, those parts count that Python evaluates whatever the other parts give. Only forms that
-are listed here count.
+statement, a part counts if Python evaluates it whatever the values of the other parts are. Only
+forms that are listed here count.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Adds checks for values that may fail and that no access computes.
 
-In columns a value is computed where it is needed: for an access, under its condition. Python
-computes it where it stands. So each value that can fail must be part of what an access computes
-under the same condition; else it becomes a *check*, which stands in front of the guard of an
-access, or is an emit that never happens, and is evaluated for its failure only.
+In columns a value is computed only where an access needs it, under the access's condition. Python
+computes it where it stands. So if a value can fail, some access must compute it under the same
+condition. Otherwise the value becomes a *check*, which is evaluated only because it may fail. A
+check stands in front of the guard of an access, or is the condition of an emit that never happens.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LAZY = frozenset(("and", "or", "if"))
 
 
 def with_checks(run: Execution) -> list[Noted]:
-    """Return the accesses with all checks in their guards; note if the handler must run in rows."""
+    """Return the accesses with all checks; note if the handler must run in rows."""
     accesses = list(run.accesses)
     apart: list[FailingCheck] = []
     placed: dict[int, list[Tree]] = {}
@@ -62,7 +62,7 @@ def _guarded(checks: Sequence[Tree], guard: Tree | None) -> Tree | None:
 
 
 def _place(check: FailingCheck, accesses: Sequence[Noted]) -> int | None:
-    """Return the number of an access whose guard a check may stand in."""
+    """Return the number of an access whose guard can hold a check, or None."""
     block = _block(check)
     plain = [n for n, a in enumerate(accesses) if a.block == block and not isinstance(a, GetAccess)]
     after = [n for n in plain if n >= check.at]
@@ -78,8 +78,10 @@ def _block(check: FailingCheck) -> int | None:
 def _with_apart(
     run: Execution, accesses: list[Noted], checks: Sequence[FailingCheck]
 ) -> list[Noted]:
-    """Return the accesses with emits that never happen, whose conditions are checks: after the
-    accesses of the check's loop, as these stay together."""
+    """Return the accesses with emits that never happen, whose conditions are these checks.
+
+    A check in a loop comes after the loop's accesses, because these stay together.
+    """
     for check in checks:
         block = _block(check)
         inside = [n for n, access in enumerate(accesses) if access.block == block]
@@ -104,7 +106,7 @@ def _with_apart(
 
 
 def _renumbered(accesses: Sequence[Noted], start: int) -> list[Noted]:
-    """Return accesses with the numbers from `start` on raised by one."""
+    """Return accesses with the numbers from `start` on increased by one."""
     shared: dict[int, Tree] = {}
 
     def raised(tree: Tree) -> Tree:
@@ -128,11 +130,11 @@ def _missing(run: Execution) -> list[FailingCheck]:
         for part in bottom_up(a.new)
     }
     missing: list[FailingCheck] = []
-    for one in reversed(run.evaluated):  # what a value is made of comes before it
+    for one in reversed(run.evaluated):  # the parts of a value come before it
         if _never_fails(one.tree) or computed.has(one.conditions, one.tree):
             continue
         if one.in_merge and one.tree in functions:
-            continue  # it is computed whenever the function gets there
+            continue  # always computed when the function gets there
         computed.add(one.conditions, one.tree)
         missing.append(_check(one))
     return missing[::-1]
@@ -147,7 +149,10 @@ def _check(one: Evaluated) -> FailingCheck:
 
 
 def _computed_by(run: Execution) -> list[Computed]:
-    """Return what accesses and checks compute; a read counts only where its answer is used."""
+    """Return the values that accesses and checks compute.
+
+    A read counts only where its answer is used.
+    """
     accesses = run.accesses
     values = [pair for a in accesses if not isinstance(a, GetAccess) for pair in _values_of(a)]
     values += [(_conditions(()), check.tree) for check in run.checks]
@@ -184,13 +189,16 @@ def _conditions(conditions: Conditions) -> Conditions:
 
 
 class _Computed:
-    """`_Computed` knows the values that are computed in any case under some conditions."""
+    """The values that are always computed under some conditions."""
 
     def __init__(self, values: Iterable[Computed]) -> None:
         self._values: dict[Conditions, set[Tree]] = {}
         self._branches: dict[Conditions, dict[Tree, list[Computed]]] = {}
-        """What operations that are computed under some conditions compute only under more: by the
-        first of these. Each is looked at when somebody asks for it."""
+        """Values that operations compute only under further conditions.
+
+        They are by the operation's conditions, then by the first further one. A value is added to
+        `_values` when it is first needed.
+        """
         for conditions, tree in values:
             self.add(conditions, tree)
 
@@ -204,7 +212,7 @@ class _Computed:
                 branches.setdefault(more[0], []).append((more, branch))
 
     def _follow(self, whole: Conditions) -> None:
-        """Add the branches that are computed under these conditions."""
+        """Add the values of branches that are computed under these conditions."""
         for count in range(len(whole)):
             before, rest = whole[:count], whole[count:]
             branches = self._branches.get(before, {}).get(rest[0], [])
@@ -214,14 +222,14 @@ class _Computed:
                 self.add((*before, *branch[0]), branch[1])
 
     def has(self, conditions: Conditions, tree: Tree) -> bool:
-        """Tell whether a value is computed under these conditions, or under fewer."""
+        """Tell whether a value is computed under these conditions, or under fewer of them."""
         whole = _conditions(conditions)
         self._follow(whole)
         if any(tree in self._values.get(whole[:count], ()) for count in range(len(whole), -1, -1)):
             return True
         if not isinstance(tree, Op) or tree.name != "and":
             return False
-        # The parts of a condition are conditions of their own.
+        # Each part of a condition is a condition for the parts after it.
         return all(
             _never_fails(part) or self.has((*whole, *tree.args[:number]), part)
             for number, part in enumerate(tree.args)
@@ -229,7 +237,7 @@ class _Computed:
 
 
 def _always(tree: Tree) -> Iterator[Tree]:
-    """Return the parts of a value that are computed whenever it is."""
+    """Yield the parts of a value that are computed whenever the value is."""
     seen: set[int] = set()
     stack = [tree]
     while stack:
@@ -242,8 +250,11 @@ def _always(tree: Tree) -> Iterator[Tree]:
 
 
 def _always_below(part: Tree) -> Sequence[Tree]:
-    """Return the children of a value that are computed whenever it is, and what both branches of a
-    condition are made of: `score` of `score + 1 if … else score`."""
+    """Return the parts that are computed whenever a value is.
+
+    These are children, and parts that both branches of a condition use: `score` in `score + 1 if …
+    else score`.
+    """
     below = children(part)
     if not _is_lazy(part):
         return below
@@ -259,7 +270,7 @@ def _is_lazy(tree: Tree) -> bool:
 
 
 def _lazy_parts(part: Tree) -> Iterator[Computed]:
-    """Return what an operation computes only under some conditions of its own."""
+    """Yield the parts of an operation that it computes only under further conditions."""
     match part:
         case Op(name="if", args=(condition, then, otherwise)):
             yield _conditions((condition,)), then
@@ -271,7 +282,7 @@ def _lazy_parts(part: Tree) -> Iterator[Computed]:
 
 
 def _never_fails(tree: Tree) -> bool:
-    """Tell whether a value can be computed from any values."""
+    """Tell whether computing a value never fails, whatever its parts are."""
     return all(isinstance(part, _LEAVES) or _is_total(part) for part in bottom_up(tree))
 
 

@@ -1,12 +1,11 @@
-"""The list of constructs that handlers may use and still become columns.
+"""Lists the constructs that handlers in columns may use.
 
-Everything here has the same value wherever and whenever it is computed from the same values, and
-changes nothing. If there is no column expression for it (`column_values.py`), CPython computes it,
-so its meaning is always CPython's. A test compares each entry with CPython
-(`test_column_constructs.py`).
+Everything here changes nothing and always gives the same result for the same values. If there is no
+column expression for it (`column_values.py`), CPython computes it. So its meaning is always
+CPython's. A test compares each entry with CPython (`test_column_constructs.py`).
 
-A *plain* value is one of Python's own immutable values, or a list, dict or set of them: no code of
-the user's runs when it is compared, added or shown.
+A *plain* value is one of Python's own immutable values, or a list, dict or set of them. None of the
+user's code runs when it is compared, added or shown.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ LISTED_FUNCTIONS: frozenset[Callable[..., object]] = frozenset(
         re.findall,
     )
 )
-"""Functions of plain values; `re`'s only with a pattern that is written there."""
+"""Functions of plain values; those of `re` only with a constant pattern."""
 
 _STR = """capitalize casefold center count encode endswith expandtabs find format index isalnum
 isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper
@@ -102,7 +101,7 @@ LISTED_METHODS: Mapping[str, frozenset[str]] = {
     "dict": frozenset(["copy", "get"]),
     "re.Pattern": frozenset(["findall", "fullmatch", "match", "search", "split", "sub"]),
 }
-"""Methods by the Python type of their value."""
+"""Methods by the Python type of the value."""
 
 
 def is_plain_constant(value: object) -> bool:
@@ -126,20 +125,20 @@ def is_plain_constant(value: object) -> bool:
 def is_listed_function(function: object) -> bool:
     """Tell whether a function is on the list."""
     if isinstance(function, ScalarFunction):
-        return True  # `@weir.udf` says that it is pure
+        return True  # `@weir.udf` declares it pure
     try:
         return function in LISTED_FUNCTIONS
-    except TypeError:  # it cannot be hashed
+    except TypeError:  # not hashable
         return False
 
 
 def is_listed_method(dtype: pa.DataType | None, constant: object, name: str) -> bool:
-    """Tell whether a method is on the list: of a constant, or of a value of this type."""
+    """Tell whether a method of a constant, or of a value of this type, is on the list."""
     if isinstance(constant, re.Pattern):
         return name in LISTED_METHODS["re.Pattern"]
     kind = _python_kind(dtype)
     if kind is None:
-        # Whatever it is, the method must be on the list of all that have it.
+        # The type is unknown: the method must be listed for every type that has it.
         having = [kind for kind in LISTED_METHODS if hasattr(_KINDS[kind], name)]
         return bool(having) and all(name in LISTED_METHODS[kind] for kind in having)
     return name in LISTED_METHODS[kind]

@@ -1,8 +1,8 @@
 """Reads comprehensions: those over constants are unrolled, those over values become calls.
 
 A comprehension over values of the event is on the list if everything that it does for an element
-is. It becomes a call of a function (`EachElement`) that CPython runs row by row: built from the
-trees of what it does for an element, with everything else as arguments.
+is. It becomes a call of a function (`EachElement`) that CPython runs row by row. The function is
+built from the trees for one element; all other values are arguments.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from weir.plan.usercode.made_functions import MadeFunction, RowLoop
 Comprehension: TypeAlias = "ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp"
 Collected: TypeAlias = Literal["list", "set", "dict", "generator"]
 MOST = 100
-"""Elements that are written out; code over more is run as it is."""
+"""The most elements that are written out; code over more is not unrolled."""
 _KINDS: dict[type[ast.expr], Collected] = {
     ast.ListComp: "list",
     ast.SetComp: "set",
@@ -41,17 +41,17 @@ _KINDS: dict[type[ast.expr], Collected] = {
 
 @dataclass(frozen=True, slots=True)
 class EachElement(MadeFunction):
-    """An `EachElement` computes a comprehension of its first argument; the others are what its body
-    uses in addition to the element.
+    """Computes a comprehension of its first argument.
 
-    `fold` is the function that a generator is handed to: `any` or `all`.
+    The other arguments are what its body uses in addition to the element. `fold` is the function
+    that gets the generator: `any` or `all`.
     """
 
     name: str
     file: str
     kind: Collected
     parameters: tuple[Tree, ...]
-    """The element, then what the other arguments stand for."""
+    """The element, then the trees that the other arguments stand for."""
     tests: tuple[Tree, ...]
     results: tuple[Tree, ...]
     fold: Callable[[Iterable[Any]], object] | None = None
@@ -79,8 +79,7 @@ class EachElement(MadeFunction):
 def written_with(
     each: EachElement, args: Sequence[Tree]
 ) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
-    """Return the tests and results of a comprehension that is called with these arguments, as
-    values of the handler."""
+    """Return a comprehension's tests and results, with these arguments, as a handler's values."""
     arguments = dict(zip(each.parameters[1:], args[1:], strict=True))
 
     def all_with(trees: Iterable[Tree]) -> tuple[Tree, ...]:
@@ -90,7 +89,7 @@ def written_with(
 
 
 def comprehension_text(each: EachElement, inner: str) -> str:
-    """Write a comprehension with this text between its brackets."""
+    """Write a comprehension, with this text between its brackets."""
     if each.kind == "generator":
         return f"{getattr(each.fold, '__name__', '')}({inner})"
     return f"[{inner}]" if each.kind == "list" else f"{{{inner}}}"
@@ -123,7 +122,7 @@ def _compiled(each: EachElement, lines: tuple[int, ...]) -> Callable[..., object
 
 
 def evaluate(run: Execution, frame: Frame, node: Comprehension) -> Symbol:
-    """Return the list, set or dict that a comprehension makes."""
+    """Return the list, set or dict of a comprehension."""
     if isinstance(node, ast.GeneratorExp):
         raise NotListed("a generator is used as a value", node)
     written = unrolled(run, frame, node)
@@ -176,8 +175,10 @@ def over_values(
 def _body(
     run: Execution, home: Frame, node: Comprehension
 ) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
-    """Return what is tried and what is computed for an element; NotListed if some of it is not, or
-    if it touches states."""
+    """Return the tests and results for an element.
+
+    NotListed if one of them is not on the list, or touches states.
+    """
     accesses, evaluated, checks = len(run.accesses), len(run.evaluated), len(run.checks)
     before = run.why_rows
     tests = tuple(run.tree(home, test) for test in node.generators[0].ifs)
@@ -194,7 +195,7 @@ def _body(
 
 
 def unrolled(run: Execution, frame: Frame, node: Comprehension) -> Symbol | None:
-    """Return a comprehension over constants, each round written out; None for another."""
+    """Return a comprehension over constants with each round written out, or None for any other."""
     names = assigned_names(generator.target for generator in node.generators)
     home = Frame(frame.name, frame.file, names, frame.resolve, frame.globals, frame)
     before = run.point(frame)
@@ -213,7 +214,7 @@ def unrolled(run: Execution, frame: Frame, node: Comprehension) -> Symbol | None
 def _rounds(
     run: Execution, home: Frame, frame: Frame, node: Comprehension, depth: int = 0
 ) -> Iterator[tuple[Symbol, ...] | None]:
-    """Return what each round gives; None if the rounds depend on the event."""
+    """Yield the results of each round; None if the rounds depend on the event."""
     if depth == len(node.generators):
         yield _result(run, home, node)
         return
@@ -240,6 +241,6 @@ def _result(run: Execution, home: Frame, node: Comprehension) -> tuple[Symbol, .
 
 
 def any_or_all(is_all: bool, parts: tuple[Tree, ...], line: int) -> Tree:
-    """Return `any` or `all` of values that are written out, as far as Python evaluates them."""
+    """Return `any` or `all` of values that are written out, evaluated as far as in Python."""
     inner = parts[0] if len(parts) == 1 else Op("and" if is_all else "or", parts, line=line)
     return Op("not", (Op("not", (inner,), line=line),), line=line)

@@ -1,4 +1,4 @@
-"""Runs a handler symbolically: one `Execution`, whose parts are in modules of their own.
+"""Runs a handler symbolically: an `Execution`, with its parts in separate modules.
 
     statements.py    statements → paths
     expressions.py   expressions → symbols
@@ -6,12 +6,12 @@
     opaque_code.py   what is not on the list: visited for accesses, and left to CPython
 
 Contract
-1. What is on the list (`column_constructs.py`, and the forms that these modules know) becomes
-   trees. Anything else becomes an `Opaque`, and the first such construct is the reason why the
-   handler runs in rows (`why_rows`). Either way all accesses are noted, in the order in which they
-   may happen.
-2. `NotListed` says that a construct is not on the list. It never leaves an expression or a
-   statement: there it is undone and visited as opaque code.
+1. Constructs on the list (`column_constructs.py`, and the forms that these modules know) become
+   trees. Any other becomes an `Opaque`, and the first of these is the reason why the handler runs
+   in rows (`why_rows`). In both cases all accesses are noted, in the order in which they may
+   happen.
+2. `NotListed` says that a construct is not on the list. The statement or expression around it
+   catches it, undoes what was noted, and visits the construct as opaque code.
 3. `HandleLost` says that analysis lost track of a handle: a state or the app reaches code that is
    not read. Only a serial group can run such a handler.
 """
@@ -53,7 +53,7 @@ from weir.plan.states import MergeKind
 
 
 class NotListed(Exception):
-    """A construct is not on the list of what becomes columns; the text says which, and why."""
+    """A construct is not on the list of what becomes columns; the text says which one, and why."""
 
     def __init__(self, why: str, node: ast.AST) -> None:
         super().__init__(why)
@@ -72,7 +72,7 @@ class HandleLost(Exception):
 
 
 class Steps(Protocol):
-    """`Steps` are the modules that run the parts of a handler."""
+    """The modules that run the parts of a handler."""
 
     def evaluate(self, run: Execution, frame: Frame, node: ast.expr) -> Symbol: ...
 
@@ -93,7 +93,7 @@ class Steps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EventLoop:
-    """An `EventLoop` is `for x in e.list` that accesses stand in."""
+    """A loop `for x in e.list` with accesses in it."""
 
     block: int
     over: Tree
@@ -101,11 +101,14 @@ class EventLoop:
 
 @dataclass(frozen=True, slots=True)
 class FailingCheck:
-    """A `FailingCheck` is a tree that must be evaluated for its failure: what the handler raises,
-    or a value that nobody uses, or only under a stronger condition."""
+    """A value that is evaluated only because it may fail.
+
+    The handler raises it, or computes it and does not use it, or uses it only under a stronger
+    condition.
+    """
 
     at: int
-    """The number of accesses before it."""
+    """The number of accesses that come before it."""
     tree: Tree
     node: ast.AST
     loop: EventLoop | None = None
@@ -113,22 +116,22 @@ class FailingCheck:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """An `Evaluated` is a value that Python computes where these conditions hold."""
+    """A value that Python computes where these conditions hold."""
 
     conditions: Conditions
     tree: Tree
     at: int
-    """The number of accesses before it."""
+    """The number of accesses that come before it."""
     node: ast.AST
     in_merge: bool
     """Whether the function of a merge computes it."""
     loop: EventLoop | None
-    """The loop with accesses for whose elements it is computed."""
+    """The loop with accesses for whose elements it is computed, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPoint:
-    """A `RunPoint` is how far a run is: how much it has noted, and a frame's variables."""
+    """A point of a run: how much was noted so far, and a frame's variables."""
 
     accesses: int
     checks: int
@@ -139,7 +142,7 @@ class RunPoint:
 
 @dataclass(slots=True, eq=False)
 class Execution:
-    """An `Execution` runs one handler for one event type."""
+    """Runs one handler for one event type."""
 
     app: App
     event: EventType
@@ -149,7 +152,7 @@ class Execution:
     steps: Steps
     accesses: list[GetAccess | MergeAccess | EmitAccess] = field(default_factory=list)
     conditions: Conditions = ()
-    """Those of the path that is being run."""
+    """The conditions of the path that is being run."""
     loop: EventLoop | None = None
     blocks: int = 0
     merging: State | None = None
@@ -159,43 +162,42 @@ class Execution:
     stack: list[ast.AST] = field(default_factory=list)
     """The functions that are being run, the innermost last."""
     frames: list[Frame] = field(default_factory=list)
-    """Their frames."""
+    """The frames of the functions in `stack`."""
     why_rows: str = ""
-    """The first construct that is not on the list."""
+    """The first construct that is not on the list, with the reason."""
     opaques: int = 0
-    """How many opaque values there are, including those that were undone."""
+    """How many opaque values were made, including those that were undone."""
     elements: int = 0
-    """How many comprehensions over values, and loops in rows, there are, including those that were
-    undone."""
+    """How many comprehensions over values and loops in rows there were, including those undone."""
     lists: dict[int, Tree] = field(default_factory=dict)
-    """The lists that loops in rows go through, by block."""
+    """The lists that loops in rows iterate over, by block."""
     handed_on: frozenset[Tree] = frozenset()
-    """Values that code which is not read may have changed in place."""
+    """Values that may have been changed in place by code that is not read."""
     iterated: set[ast.expr] = field(default_factory=set)
-    """Expressions that a loop goes through there and then, with what they are made of."""
+    """Expressions that a loop iterates over at once, with their parts."""
     used_up: set[ast.expr] = field(default_factory=set)
-    """Generators that a function goes through there and then, and nobody else."""
+    """Generators that a function iterates over at once, and no other code."""
     values: dict[ast.expr, Symbol] = field(default_factory=dict)
-    """What expressions stood for when they were visited last."""
+    """The symbols of expressions when they were last visited."""
     calls: dict[object, Opaque] = field(default_factory=dict)
-    """What functions give that were called with plain values of the event."""
+    """The results of functions that were called with plain values of the event."""
     parts_of_keys: dict[tuple[int, int], tuple[Opaque, ...]] = field(default_factory=dict)
-    """The parts of opaque values that are keys, by the value's number and how many there are."""
+    """The parts of opaque keys, by the number of the value and the number of parts."""
     repeating: int = 0
-    """How many loops, and functions that others call, are being run."""
+    """How many loops, and functions that others call, are being run now."""
     varying_from: int = 0
-    """The number of the first opaque value that may be another one each time."""
+    """The number of the first opaque value that may differ each time."""
     region: int = 0
-    """The number of the outermost loop, or function that others call, that was run last."""
+    """The number of the last outermost loop, or function that others call."""
     deferring: int = 0
-    """How much code around is run by others, who may do so later."""
+    """How many levels of the code around are run by others, perhaps later."""
     shields: int = 0
-    """How much code around may catch every exception."""
+    """How many levels of the code around may catch every exception."""
     uses_whole_event: bool = False
     certain: frozenset[ast.AST] = frozenset()
-    """The parts of the handler that every event passes which gets beyond them."""
+    """The parts of the handler that are evaluated for every event that gets past them."""
     scope: Scope = field(init=False)
-    """The types of what trees are made of."""
+    """The types of the leaves of trees."""
 
     def __post_init__(self) -> None:
         columns = {name: (name, dtype) for name, dtype in self.event.columns}
@@ -204,10 +206,10 @@ class Execution:
     # --- values ---------------------------------------------------------------------------
 
     def value(self, frame: Frame, node: ast.expr, *, consumed: bool = False) -> Symbol:
-        """Return what an expression stands for; one that is not on the list is opaque.
+        """Return what an expression stands for; it is opaque if it is not on the list.
 
-        `consumed`: the caller goes through it here and now, so it may be an iterator. Anywhere else
-        an iterator could be gone through twice, and CPython must run that.
+        With `consumed`, the caller iterates over it at once, so it may be an iterator. Anywhere
+        else code might iterate over it twice, so CPython must run that code.
         """
         if consumed:
             self.iterated.add(node)
@@ -232,11 +234,11 @@ class Execution:
         return symbol
 
     def tree(self, frame: Frame, node: ast.expr) -> Tree:
-        """Evaluate what must be data."""
+        """Evaluate an expression that must be data."""
         return self.data(frame, self.value(frame, node), node)
 
     def data(self, frame: Frame, symbol: Symbol, node: ast.AST) -> Tree:
-        """Return a symbol as data; one that cannot be data is handed to code that is not read."""
+        """Return a symbol as data; one that cannot be data is passed to code that is not read."""
         if isinstance(symbol, Known) and is_listed_function(symbol.thing):
             return Const(symbol.thing, line=getattr(node, "lineno", 0))
         tree = as_tree(symbol, getattr(node, "lineno", 0))
@@ -255,12 +257,14 @@ class Execution:
         self.note_rows(node, why)
         self.opaques += 1
         if dtype is not None and has_no_elements(dtype):
-            dtype = None  # nothing is known about what it is filled with
+            dtype = None  # its elements are unknown
         return Opaque(self.opaques, dtype, is_exact, line=getattr(node, "lineno", 0))
 
     def key_parts(self, key: Opaque, count: int, node: ast.AST) -> tuple[Opaque, ...]:
-        """Return the parts of a key that only CPython can compute: of one with several, that is a
-        tuple."""
+        """Return the parts of a key that only CPython can compute.
+
+        A key with several parts is a tuple.
+        """
         if count == 1:
             return (key,)
         which = key.number, count
@@ -277,7 +281,7 @@ class Execution:
             self.why_rows = f"line {line}: {why}" if line else why
 
     def type_of(self, symbol: Symbol | None) -> pa.DataType | None:
-        """Return the type of a column that takes a value, if it is known."""
+        """Return the type of a column that can hold a value, if it is known."""
         tree = None if symbol is None else as_tree(symbol)
         return None if tree is None else type_of(tree, self.scope)
 
@@ -292,20 +296,20 @@ class Execution:
         )
 
     def point(self, frame: Frame) -> RunPoint:
-        """Return how far the run is, to take back what comes after."""
+        """Return the current point of the run, to which `take_back` can return."""
         counts = len(self.accesses), len(self.checks), len(self.evaluated)
         before = frame.variables
         frame.variables = dict(before)
         return RunPoint(*counts, before, self.handed_on)
 
     def take_back(self, frame: Frame, to: RunPoint) -> None:
-        """Forget what was noted and set since then: it is evaluated again."""
+        """Forget what was noted and set since a point, because it is evaluated again."""
         del self.accesses[to.accesses :], self.checks[to.checks :], self.evaluated[to.evaluated :]
         frame.variables, self.handed_on = to.variables, to.handed_on
 
     @contextmanager
     def attempt(self, frame: Frame) -> Iterator[None]:
-        """Take back what was done if it is not on the list after all."""
+        """Take back what was done if it turns out not to be on the list."""
         done = self.point(frame)
         before = (
             self.conditions,
@@ -355,7 +359,7 @@ class Execution:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Run code that others may run later, at any time until the handler ends."""
+        """Run code that others may run later, at any time before the handler ends."""
         self.deferring += 1
         try:
             yield
@@ -364,7 +368,7 @@ class Execution:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Run code around which every exception may be caught."""
+        """Run code around which any exception may be caught."""
         self.shields += 1
         try:
             yield
@@ -374,7 +378,7 @@ class Execution:
     # --- accesses -------------------------------------------------------------------------
 
     def read(self, state: State, key: tuple[Tree, ...], node: ast.AST) -> Tree:
-        """Note a read; return what it gives."""
+        """Note a read, and return its answer."""
         order, line = len(self.accesses), getattr(node, "lineno", 0)
         conditions = tuple(c for c in self.conditions if not has_old(c))
         self.accesses.append(
@@ -453,7 +457,7 @@ class Execution:
         )
 
     def begin_loop(self, over: Tree) -> EventLoop:
-        """Begin a loop over a list of the event; the type of its elements is that of the list's."""
+        """Begin a loop over a list of the event; the elements' type is that of the list."""
         dtype = static_type(over, self.scope)
         if dtype is None or not pa.types.is_list(dtype):
             raise NotListed("a loop over something that is not a list of the event", ast.Pass())
@@ -464,8 +468,11 @@ class Execution:
         return loop
 
     def element(self, over: Tree, line: int) -> Element | None:
-        """Return what stands for an element of a list that code in rows goes through; None where
-        the type of the list is not known, or code that is not read may have changed it."""
+        """Return the symbol for an element of a list that code in rows iterates over.
+
+        None if the type of the list is not known, or if code that is not read may have changed the
+        list.
+        """
         dtype = self.static_type(over)
         if dtype is None or not pa.types.is_list(dtype) or pa.types.is_null(dtype.value_type):
             return None
@@ -481,7 +488,7 @@ class Execution:
         return element
 
     def _lists_of(self, trees: Iterable[Tree]) -> tuple[tuple[int, Tree], ...]:
-        """Return the lists whose elements values are made of, also those of reads among them."""
+        """Return the lists whose elements these values use, also through reads."""
         blocks: dict[int, Tree] = {}
         for part in (part for tree in trees for part in walk_tree(tree)):
             if isinstance(part, Element) and part.block in self.lists:
@@ -491,7 +498,7 @@ class Execution:
         return tuple(blocks.items())
 
     def hand_on(self, value: Tree) -> None:
-        """Note that code which is not read may change a value in place, and what it is part of."""
+        """Note that code which is not read may change a value, and what contains it, in place."""
         dtype = self.static_type(value)
         if dtype is not None and not pa.types.is_nested(dtype):
             return
@@ -520,7 +527,7 @@ class Execution:
     # --- what code touches ----------------------------------------------------------------
 
     def touches(self, frame: Frame, nodes: Sequence[ast.AST]) -> Touched:
-        """Return what a part of a function may touch, the functions that stand in it included."""
+        """Return what a part of a function may touch, including functions defined in it."""
         touched = self.reach.of_nodes(nodes, frame.thing, frame.file, frame.all_names())
         for name in {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}:
             home = frame.binds(name)
@@ -532,7 +539,7 @@ class Execution:
         return touched
 
     def touches_thing(self, thing: object) -> bool:
-        """Tell whether code that gets hold of a thing could touch states or emit."""
+        """Tell whether code that has a thing could touch states or emit."""
         return self.reach.has_handles(thing)
 
 
@@ -543,7 +550,7 @@ def shown(node: ast.AST) -> str:
 
 
 def _all_choices(symbol: Symbol) -> tuple[Symbol, ...]:
-    """Return what a symbol may stand for, each once."""
+    """Return all things that a symbol may stand for, each once."""
     if not isinstance(symbol, Unusable | OneOf):
         return (symbol,)
     return tuple(dict.fromkeys(one for part in symbol.choices for one in _all_choices(part)))

@@ -1,9 +1,9 @@
 """Evaluates the expressions of a handler to symbols.
 
 Contract
-1. What Python evaluates only under a condition (the right side of `and`, a branch of `if else`) is
-   evaluated under that condition: reads in it are guarded by it.
-2. What depends on no event is worked out at once, by Python itself.
+1. An expression that Python evaluates only under a condition (the right side of `and`, a branch of
+   `if else`) is evaluated under that condition, which guards the reads in it.
+2. An expression that does not depend on the event is evaluated at once, by Python itself.
 3. An expression that is not on the list raises `NotListed`.
 """
 
@@ -126,12 +126,12 @@ def _name(run: Execution, frame: Frame, name: str, node: ast.expr) -> Symbol:
 
 
 def _defaults(run: Execution, frame: Frame, arguments: ast.arguments) -> dict[str, Symbol]:
-    """Evaluate the defaults of a function's arguments, where it is defined."""
+    """Evaluate the defaults of a function's parameters, where the function is defined."""
     return {name: run.value(frame, node) for name, node in written_defaults(arguments).items()}
 
 
 def local_function(run: Execution, frame: Frame, node: ast.FunctionDef) -> LocalFunction:
-    """Return a function that is defined inside of another."""
+    """Return a function that is defined inside another."""
     return LocalFunction(node, frame, _defaults(run, frame, node.args))
 
 
@@ -170,7 +170,7 @@ def _attribute(
 
 
 def column(run: Execution, frame: Frame, name: str, node: ast.AST) -> Symbol:
-    """Return `e.name`; an unknown column is an error at once."""
+    """Return `e.name`; raise an error at once if there is no such column."""
     line = getattr(node, "lineno", 0)
     if name in ("vs", "ve"):
         return Instant(name, line=line)
@@ -201,7 +201,7 @@ def _binary(
 
 
 def _logic(run: Execution, frame: Frame, is_and: bool, values: list[ast.expr]) -> Symbol:
-    """Evaluate `and` and `or`: the value of an operand, and no more operands than Python does."""
+    """Evaluate `and` and `or`: return an operand, and evaluate only those that Python does."""
     first, *others = values
     tree = run.tree(frame, first)
     if not others:
@@ -243,8 +243,10 @@ def _compare(
 
 
 def _may_share_nan(run: Execution, one: Tree, other: Tree) -> bool:
-    """Tell whether containers may have one NaN in common, or two that are written alike: Python
-    takes an object for equal to itself, and trees do not say how often a value is computed."""
+    """Tell whether two containers may have a NaN in common, or one that is written alike.
+
+    Python takes an object for equal to itself, and trees do not show how often a value is computed.
+    """
     if not any(isinstance(t, Op) and t.name in _CONTAINERS for t in (one, other)):
         return False
     mine = {t for t in walk_tree(one) if isinstance(t, Op) and t.name not in _CONTAINERS}
@@ -253,7 +255,7 @@ def _may_share_nan(run: Execution, one: Tree, other: Tree) -> bool:
 
 
 def _is_single(tree: Tree) -> bool:
-    """Tell whether a value is one of those of which there is one object only."""
+    """Tell whether a value is one of those that exist as one object only."""
     return isinstance(tree, Const) and any(tree.value is one for one in (None, True, False, ...))
 
 
@@ -303,7 +305,7 @@ def _joined(
     parts: list[Symbol],
     node: ast.AST,
 ) -> Tree | None:
-    """Return a list with parts after it; None if there is nothing."""
+    """Return a list with more parts after it; None if there is nothing."""
     if not parts:
         return joined
     tail = run.data(frame, WrittenOut(kind, tuple(parts)), node)
@@ -347,13 +349,13 @@ def _subscript(run: Execution, frame: Frame, of: ast.expr, index: ast.expr, line
 def _known_item(
     run: Execution, frame: Frame, base: Const, at: Tree, of: ast.expr, line: int
 ) -> Symbol:
-    """Return an item of a global list or dict, which may hold states and functions too."""
+    """Return an item of a global list or dict, which may contain states and functions too."""
     if isinstance(at, Const):
         container = base.value
         assert isinstance(container, tuple | list | dict)
         try:
             item: object = container[at.value]  # type: ignore[call-overload]
-        except (LookupError, TypeError):  # it fails when it is run, if it ever is
+        except (LookupError, TypeError):  # fails at run time, if it is reached
             return Op("item", (base, at), line=line)
         return known(item, line, run.params)
     if run.touches_thing(base.value):
@@ -369,12 +371,12 @@ def _ends(node: ast.Slice) -> tuple[ast.expr | None, ...]:
 
 
 def _formatted(shown: Tree, how: Const, form: Tree, line: int) -> Tree:
-    """Return a part of an f-string; that of a constant is written at once."""
+    """Return a part of an f-string; a constant part is formatted at once."""
     plain = isinstance(shown, Const) and type(shown.value) in (str, int, float, bool)
     if plain and isinstance(shown, Const) and isinstance(form, Const) and not how.value:
         try:
             return Const(format(shown.value, str(form.value)), line=line)
-        except ValueError:  # it fails when it is run, if it ever is
+        except ValueError:  # fails at run time, if it is reached
             pass
     return Op("format", (shown, how, form), line=line)
 

@@ -1,12 +1,12 @@
-"""The types of lists and dicts that a handler makes and then fills.
+"""Infers the types of lists and dicts that a handler makes and then fills.
 
 Rules
-1. A variable that stands for an empty list has the type of all that is put into it from then on;
-   one that stands for an empty dict, which no column holds, the type of its keys
+1. A variable that is set to an empty list has the type of everything that is put into it later. One
+   that is set to an empty dict, which no column can hold, has the type of the keys
    (`Opaque.elements`).
-2. That is so while nobody else can have put something in: no other variable stands for it, and no
-   code got hold of it that is not read. Where the type of something put in is not known, nor is the
-   container's.
+2. This holds as long as no other code can have filled the container: no other variable stands for
+   it, and it was not passed to code that is not read. If the type of something put in is not known,
+   the container's type is not known either.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from weir.handlers.trees.values import Op, Opaque
 
 
 def held(run: Execution, frame: Frame, node: ast.expr) -> Symbol | None:
-    """Return what a variable stands for, if an expression is one, and no other stands for it."""
+    """Return what a variable stands for, if no other variable stands for the same.
+
+    Return None if the expression is not a variable.
+    """
     home = frame.binds(node.id) if isinstance(node, ast.Name) else None
     if home is None or not isinstance(node, ast.Name) or node.id not in home.variables:
         return None
@@ -47,7 +50,10 @@ def _holds(symbol: Symbol, part: Symbol) -> bool:
 def fill_by_call(
     run: Execution, frame: Frame, node: ast.Call, before: Symbol | None, args: Sequence[Symbol]
 ) -> None:
-    """Note what a method puts into a list or dict, which `before` the call was this symbol."""
+    """Note what a method puts into a list or dict.
+
+    `before` is its symbol before the call.
+    """
     match node.func, args:
         case ast.Attribute(value=of, attr="append"), [x]:
             _fill(run, frame, of, before, run.type_of(x), keyed=False)
@@ -62,7 +68,7 @@ def fill_by_call(
 def fill_by_key(
     run: Execution, frame: Frame, of: ast.expr, before: Symbol | None, key: Symbol
 ) -> None:
-    """Note the key of what is put into a dict by `of[key] = …`."""
+    """Note the key in `of[key] = …`, where `of` is a dict."""
     _fill(run, frame, of, before, run.type_of(key), keyed=True)
 
 
@@ -90,8 +96,10 @@ def _fill(
 
 
 def _inside(run: Execution, symbol: Symbol, *, keyed: bool) -> tuple[pa.DataType | None, bool]:
-    """Return the type of the elements of a list, or the keys of a dict, NULL if it has none yet;
-    None if it may be something else. Tell also whether all of them were put in one by one."""
+    """Return a list's element type or a dict's key type, and whether it was filled one by one.
+
+    The type is NULL if there are none yet, and None if it may be something else.
+    """
     match symbol:
         case Opaque(type=listed, elements=elements) if elements is not None:
             return (elements if keyed == (listed is None) else None), True
@@ -106,7 +114,7 @@ def _inside(run: Execution, symbol: Symbol, *, keyed: bool) -> tuple[pa.DataType
 
 
 def element_type(run: Execution, over: Symbol) -> pa.DataType | None:
-    """Return the type of what a loop over a value gives, if it is known."""
+    """Return the type of the elements in a loop over a value, if it is known."""
     tree = as_tree(over)
     if isinstance(tree, Opaque) and tree.elements is not None:
         return tree.elements

@@ -1,10 +1,12 @@
-"""The frames of functions that are run symbolically: variables on each path, and how paths join.
+"""Frames of functions that are run symbolically: variables on each path, and joins of paths.
 
 Contract
-1. A path is the conditions under which it is taken, from the handler's first statement on, and the
-   variables as they are there. A condition may only be evaluated where those before it hold.
-2. Two paths that join came from one branch. A variable that differs is `if` of the condition that
-   tells the paths apart; where it is missing on one, using it there fails as in Python.
+1. A path consists of the conditions under which it is taken, from the handler's first statement on,
+   and of the current variables. A condition may only be evaluated where the conditions before it
+   hold.
+2. Two paths that join came from one branch. A variable that differs becomes an `if` on the
+   condition of that branch. If one path does not set the variable, using it there fails as in
+   Python.
 """
 
 from __future__ import annotations
@@ -24,24 +26,24 @@ from weir.handlers.trees.values import Const, Op, Tree
 Conditions: TypeAlias = tuple[Tree, ...]
 Variables: TypeAlias = dict[str, Symbol]
 RETURNED = "return"
-"""The variable that holds what a function returns: a name that no variable can have."""
+"""The variable with a function's result; its name is one that no variable can have."""
 TRUE = Const(True)
 
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """A `Frame` is a call of a function."""
+    """One call of a function."""
 
     name: str
     file: SourceFile
     local_names: frozenset[str]
     resolve: Resolve
-    """Finds names that no function binds that this one stands in."""
+    """Resolves names that neither this function nor a function around it binds."""
     globals: dict[str, object]
     parent: Frame | None = None
-    """The function that this one stands in."""
+    """The function around this one."""
     variables: Variables = field(default_factory=dict)
-    """Those of the path that is being run."""
+    """The variables of the path that is being run."""
     definition: Scoped | None = None
     """The function; None for a comprehension."""
 
@@ -60,13 +62,13 @@ class Frame:
         return cls(name, file, names, resolve, globals, parent, definition=definition)
 
     def binds(self, name: str) -> Frame | None:
-        """Return the frame whose variable a name is."""
+        """Return the frame that has a name as its variable."""
         if name in self.local_names:
             return self
         return self.parent.binds(name) if self.parent is not None else None
 
     def is_volatile(self, name: str) -> bool:
-        """Tell whether functions inside of this one may set a variable at any time (`nonlocal`)."""
+        """Tell whether functions inside this one may set a variable at any time (`nonlocal`)."""
         return self.definition is not None and name in names_set_inside(self.definition)
 
     def is_set_after(self, name: str, node: ast.expr) -> bool:
@@ -75,12 +77,12 @@ class Frame:
         return lines.get(name, (0, 0)) > (node.lineno, node.col_offset)
 
     def all_names(self) -> frozenset[str]:
-        """Return the variables of this function and of those that it stands in."""
+        """Return the variables of this function and of the functions around it."""
         outer = frozenset() if self.parent is None else self.parent.all_names()
         return self.local_names | outer
 
     def is_inside(self, other: Frame) -> bool:
-        """Tell whether this is another frame, or stands in it."""
+        """Tell whether this is the same frame as another, or inside it."""
         return self is other or (self.parent is not None and self.parent.is_inside(other))
 
     def thing(self, name: str) -> object:
@@ -94,7 +96,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A `Path` is one way through a handler, as far as it has come."""
+    """One way through a handler, up to the current point."""
 
     conditions: Conditions
     variables: Variables
@@ -108,7 +110,7 @@ class Path:
 
 @dataclass(slots=True)
 class Exits:
-    """`Exits` are the paths that leave some statements: at their end, or by a jump."""
+    """The paths that leave some statements: at their end, or by a jump."""
 
     falls: Path | None = None
     returns: tuple[Path, ...] = ()
@@ -116,14 +118,14 @@ class Exits:
     breaks: tuple[Path, ...] = ()
 
     def jumped(self, other: Exits) -> None:
-        """Take the jumps of other statements."""
+        """Add the jumps of other statements."""
         self.returns += other.returns
         self.continues += other.continues
         self.breaks += other.breaks
 
 
 def all_of(conditions: Conditions) -> Tree | None:
-    """Return the conjunction of some conditions, which are evaluated in order; None for none."""
+    """Return the conjunction of conditions, evaluated in order; None if there are none."""
     if len(conditions) < 2:
         return conditions[0] if conditions else None
     return Op("and", conditions, line=conditions[0].line)
@@ -147,7 +149,7 @@ def join(a: Path | None, b: Path | None) -> Path | None:
 
 
 def join_all(paths: Sequence[Path]) -> Path | None:
-    """Join paths that exclude each other: by the branch that parted them first, then each side."""
+    """Join paths that exclude each other: split them at their first branch, and join each side."""
     if len(paths) < 2:
         return paths[0] if paths else None
     shared = _shared(paths)
@@ -165,7 +167,7 @@ def join_all(paths: Sequence[Path]) -> Path | None:
 
 
 def _shared(paths: Sequence[Path]) -> int:
-    """Return how many conditions some paths have in common."""
+    """Return how many conditions the paths share from the start."""
     count = 0
     for conditions in zip(*(p.conditions for p in paths), strict=False):
         if any(c is not conditions[0] for c in conditions):
@@ -175,7 +177,7 @@ def _shared(paths: Sequence[Path]) -> int:
 
 
 def _either(chosen: Tree, left: Tree | None, otherwise: Tree, right: Tree | None) -> Conditions:
-    """Return the condition of two paths together, of which `chosen` takes the left one."""
+    """Return the condition of two paths after they join; `chosen` is true on the left path."""
     if left is None and right is None:
         return ()
     if left is None or right is None:
@@ -186,7 +188,7 @@ def _either(chosen: Tree, left: Tree | None, otherwise: Tree, right: Tree | None
 
 
 def _is_not(a: Tree, b: Tree) -> bool:
-    """Tell whether `a` is `not b`, made by the same branch."""
+    """Tell whether `a` is `not b` from the same branch."""
     return isinstance(a, Op) and a.name == "not" and a.args[0] is b
 
 

@@ -1,4 +1,4 @@
-"""Resolves imports inside of the user's functions, if what they bind is known before they run."""
+"""Resolves imports inside the user's functions, if the imported things are known before the run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from weir.handlers.reading.sources import SourceFile
 def imported_things(
     node: ast.Import | ast.ImportFrom, file: SourceFile
 ) -> Iterator[tuple[str, object]]:
-    """Return the names that an import binds, with what they stand for. ScriptError for what is not
-    Python's library: that is imported at the top of the file."""
+    """Yield the names that an import binds, with what they stand for.
+
+    ScriptError unless it imports from Python's library; anything else belongs at the top of the
+    file.
+    """
     for alias in node.names:
         module = node.module if isinstance(node, ast.ImportFrom) else alias.name
         top = (module or "").partition(".")[0]
@@ -34,7 +37,7 @@ def imported_things(
 
 
 def imports_in(nodes: Iterable[ast.AST], file: SourceFile) -> dict[str, object]:
-    """Return all names that imports in some code bind, those of functions inside of it included."""
+    """Return all names that imports in some code bind, including functions inside it."""
     inner = (n for node in nodes for n in ast.walk(node))
     imports = (n for n in inner if isinstance(n, ast.Import | ast.ImportFrom))
     return {name: thing for node in imports for name, thing in imported_things(node, file)}

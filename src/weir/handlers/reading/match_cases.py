@@ -13,7 +13,7 @@ from weir.handlers.trees.values import Const, Op, Tree
 
 @dataclass(frozen=True, slots=True)
 class MatchCase:
-    """A `MatchCase` is a case: its condition (None: always), what it names, its own guard."""
+    """One case: its condition (None: always), the names that it binds, and its guard."""
 
     condition: Tree | None
     captures: tuple[str, ...]

@@ -1,13 +1,14 @@
-"""Code that is not on the list: visited for the accesses in it, and left to CPython.
+"""Visits code that is not on the list, for the accesses in it; CPython runs the code.
 
 Rules
-1. Every part is visited in the order in which Python may evaluate it. What it gives is `Opaque`; so
+1. Every part is visited in the order in which Python may evaluate it. Its result is `Opaque`; so
    are the variables that it may set.
-2. What runs any number of times (loops, comprehensions, functions that others may call, generators)
-   is visited once, as *repeated* code, in which all that it sets is opaque from the start.
-3. A handle must not get out of sight: a state, the app, or what leads to one. A function of the
-   user's that touches states and is handed on is visited as one that others may call.
-4. Lists and the like that the handler made may be changed by it: from then on they are opaque.
+2. Code that may run any number of times (loops, comprehensions, functions that others may call,
+   generators) is visited once, as *repeated* code. All variables that it sets are opaque from its
+   start.
+3. Analysis must not lose track of a handle: a state, the app, or an object that leads to one. A
+   user's function that touches states and is passed on is visited as one that others may call.
+4. The code may change lists and other containers that the handler made; after it they are opaque.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def visit(run: Execution, frame: Frame, node: ast.expr, why: str) -> Symbol:
 
 
 def _parts(run: Execution, frame: Frame, nodes: Iterable[ast.AST]) -> None:
-    """Visit the parts of an expression, which become part of something opaque."""
+    """Visit the parts of an expression that is opaque as a whole."""
     for node in nodes:
         if isinstance(node, ast.expr):
             if isinstance(node, ast.Starred):
@@ -124,7 +125,7 @@ def _parts(run: Execution, frame: Frame, nodes: Iterable[ast.AST]) -> None:
 
 
 def escape(run: Execution, frame: Frame, symbol: Symbol, node: ast.AST) -> None:
-    """Hand a symbol to code that is not read; HandleLost for a handle."""
+    """Pass a symbol to code that is not read; raise HandleLost for a handle."""
     match symbol:
         case TheEvent():
             run.uses_whole_event = True
@@ -162,7 +163,7 @@ def escape(run: Execution, frame: Frame, symbol: Symbol, node: ast.AST) -> None:
 
 
 def _hand_on_variables(run: Execution, function: LocalFunction) -> None:
-    """Note that others may call a function, which may change what its variables stand for."""
+    """Note that others may call a function, which may change the values of its variables."""
     for node in ast.walk(function.node):
         if isinstance(node, ast.Name):
             home = function.frame.binds(node.id)
@@ -175,7 +176,7 @@ def _hand_on_variables(run: Execution, function: LocalFunction) -> None:
 
 
 def _property(run: Execution, frame: Frame, thing: object, node: ast.Attribute, why: str) -> Symbol:
-    """Visit an attribute of an object that runs code: that of a property."""
+    """Visit an attribute that is a property, and so runs code."""
     getter = getter_of(static_attribute(thing, node.attr))
     if isinstance(getter, FunctionType) and is_users(getter) and run.touches_thing(getter):
         with run.repeated():
@@ -240,8 +241,10 @@ def _call(run: Execution, frame: Frame, node: ast.Call, why: str) -> Symbol:
 
 
 def _emit(run: Execution, frame: Frame, method: str, node: ast.Call, why: str) -> Symbol:
-    """Visit `app.emit(name, **fields)`: which fields these are is checked when it runs, so the
-    stream's columns must be declared."""
+    """Visit a call of `app.emit(name, **fields)`.
+
+    Its fields are checked only when it runs, so the stream's columns must be declared.
+    """
     match node.args:
         case [ast.Constant(value=str(name))] if method == "emit":
             declared = run.app.emit_declarations.get(name)
@@ -272,7 +275,7 @@ def _emit(run: Execution, frame: Frame, method: str, node: ast.Call, why: str) -
 def _call_any(
     run: Execution, frame: Frame, choices: Sequence[Symbol], node: ast.Call, why: str
 ) -> Symbol:
-    """Visit a call of one of several things, as if each were called."""
+    """Visit a call of one of several functions, as if each were called."""
     types = []
     for choice in choices:
         if isinstance(choice, BoundMethod) and _is_handle(choice.of):
@@ -297,7 +300,7 @@ def _visit_callee(
     named: Sequence[tuple[str | None, Symbol]],
     node: ast.Call,
 ) -> bool:
-    """Visit what is called; tell whether it took the arguments as they are."""
+    """Visit a called function; return whether it got the arguments as they are."""
     function = callee.thing if isinstance(callee, Known) else None
     if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
         args, function = [known(function.__self__, 0, run.params), *args], function.__func__
@@ -323,7 +326,7 @@ def _visit_callee(
 def _at_call(
     run: Execution, definition: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 ) -> AbstractContextManager[None]:
-    """Return what a function's body runs in that is called: a generator's runs later."""
+    """Return the context in which a called function's body runs: that of a generator runs later."""
     later = (ast.Yield, ast.YieldFrom, ast.AsyncFunctionDef)
     return run.deferred() if any(isinstance(n, later) for n in ast.walk(definition)) else _NOW
 
@@ -338,7 +341,7 @@ def _is_handle(symbol: Symbol) -> bool:
 def _listed_call(
     run: Execution, callee: Symbol, args: Sequence[Symbol], node: ast.Call
 ) -> Tree | None:
-    """Return a call of a listed function with opaque values: its type is known."""
+    """Return a call of a listed function with opaque values, because its type is known."""
     plain = not node.keywords and not any(isinstance(a, ast.Starred) for a in node.args)
     trees = [as_tree(arg) for arg in args]
     if not plain or any(tree is None for tree in trees):
@@ -357,8 +360,10 @@ def _listed_call(
 def _same_call(
     run: Execution, callee: Symbol, args: Sequence[Symbol], node: ast.Call
 ) -> tuple[object, ...] | None:
-    """Return what tells a call of the user's function with values of the event alone: what it gives
-    is the same each time, as handlers and all that they call are deterministic."""
+    """Return an identity for a call of the user's function with values of the event alone.
+
+    Two such calls have the same result, because handlers and all that they call are deterministic.
+    """
     if not isinstance(callee, Known) or not isinstance(callee.thing, FunctionType):
         return None
     if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
@@ -379,8 +384,10 @@ def _visit_function(
     node: ast.AST,
     named: dict[str, Symbol] | None = None,
 ) -> None:
-    """Visit a function of the user's that may be called any number of times; without arguments,
-    with any."""
+    """Visit a user's function that may be called any number of times.
+
+    Without `args`, it may be called with any arguments.
+    """
     source = run.reach.source(function)
     definition = source.node
     if definition in run.stack:
@@ -443,7 +450,7 @@ def _visit_body(
 
 
 def forget_changeable(run: Execution) -> None:
-    """Let variables whose values can be changed in place be opaque: some code may have done so."""
+    """Make variables opaque if some code may have changed their values in place."""
     for frame in run.frames:
         for name, symbol in list(frame.variables.items()):
             if _can_change(run, symbol) and not _is_own(run, symbol):
@@ -467,8 +474,10 @@ def _can_change(run: Execution, symbol: Symbol) -> bool:
 
 
 def _is_own(run: Execution, symbol: Symbol) -> bool:
-    """Tell whether only code that is read has got hold of a list or struct of the event, or of what
-    a state gave, so that nobody else can have changed it."""
+    """Tell whether only code that is read has had access to a list or struct.
+
+    It is part of the event or of a state's answer, and no other code can have changed it.
+    """
     return (
         isinstance(symbol, Field | Element | ReadValue | Attribute)
         and run.static_type(symbol) is not None
@@ -514,16 +523,15 @@ def _comprehension(
 
 
 _IN_ANY_ORDER = (sorted, reversed, list, tuple, set, frozenset, iter)
-"""Functions that give elements of what they are called with."""
+"""Functions whose results have the elements of their argument."""
 _IN_GROUPS = (itertools.combinations, itertools.permutations, itertools.pairwise)
-"""Functions that give tuples of such."""
+"""Functions whose results have tuples of their argument's elements."""
 
 
 def bind_elements(
     run: Execution, frame: Frame, target: ast.expr, node: ast.expr, over: Symbol
 ) -> None:
-    """Let the names of a loop's target stand for any element of what it goes through, `over`, which
-    is written as `node`."""
+    """Bind the names of a loop's target to any element of `over`, which is written as `node`."""
     callee, args = _called(run, node)
     match target, args:
         case ast.Name(id=name), _:
@@ -553,7 +561,7 @@ def bind_elements(
 
 
 def _hand_on_parts(run: Execution, node: ast.expr) -> None:
-    """Note that others may get hold of what an expression is made of."""
+    """Note that other code may have the parts of an expression."""
     for part in ast.walk(node):
         symbol = run.values.get(part) if isinstance(part, ast.expr) else None
         tree = None if symbol is None else as_tree(symbol)
@@ -576,11 +584,11 @@ def _called(run: Execution, node: ast.expr) -> tuple[object, list[ast.expr]]:
 
 
 _USES_UP = (any, all, sum, min, max, sorted, list, tuple, set, frozenset, dict, next)
-"""Functions that go through an iterator there and then, `next` as far as it ever will."""
+"""Functions that consume an iterator at once; `next` consumes as much as it ever will."""
 
 
 def _uses_up(callee: Symbol, node: ast.Call) -> bool:
-    """Tell whether a call goes through a generator there and then, and calls nothing meanwhile."""
+    """Tell whether a call uses up a generator at once, without other calls in between."""
     varying = [arg for arg in node.args if not isinstance(arg, ast.Constant)]
     if len(varying) != 1 or any(
         keyword.arg not in ("default", "start") for keyword in node.keywords
@@ -595,7 +603,7 @@ def _uses_up(callee: Symbol, node: ast.Call) -> bool:
 
 
 def _passes_on(function: object) -> bool:
-    """Tell whether a loop over what a function gives is one over what it is called with."""
+    """Tell whether a loop over a function's result is a loop over the elements of its arguments."""
     return _is_any(function, (*_IN_ANY_ORDER, *_IN_GROUPS, enumerate, zip))
 
 
@@ -604,7 +612,7 @@ def _is_any(thing: object, functions: Iterable[object]) -> bool:
 
 
 def _source(run: Execution, node: ast.expr, over: Symbol) -> Tree | None:
-    """Return a list that has all elements which a loop over a value may get."""
+    """Return a list with all elements that a loop over a value may get."""
     callee, args = _called(run, node)
     if _is_any(callee, _IN_ANY_ORDER) and args:
         return _source(run, args[0], run.values[args[0]])
@@ -617,7 +625,7 @@ def _source(run: Execution, node: ast.expr, over: Symbol) -> Tree | None:
 def bind_opaque(
     run: Execution, frame: Frame, target: ast.expr, dtype: pa.DataType | None = None
 ) -> None:
-    """Let the names of a target stand for values that only CPython knows; visit its parts."""
+    """Bind the names of a target to values that only CPython knows; visit the target's parts."""
     match target:
         case ast.Name(id=name):
             frame.variables[name] = run.opaque(
@@ -727,7 +735,7 @@ def visit_statement(run: Execution, frame: Frame, node: ast.stmt, why: str) -> E
 
 
 class _Returns:
-    """`_Returns` collects the ways that leave a statement early."""
+    """Collects the paths that leave a statement early."""
 
     def __init__(self) -> None:
         self.paths: list[Path] = []
@@ -750,7 +758,7 @@ def _block(
     *,
     loop: bool = False,
 ) -> None:
-    """Run statements of opaque code; their variables stay as they are at the end."""
+    """Run statements of opaque code; afterwards their variables keep the values that they have."""
     conditions = run.conditions
     exits = run.steps.execute(run, frame, body, Path(conditions, frame.variables))
     returned.paths += exits.returns
@@ -773,7 +781,7 @@ def _loop(
     loop: tuple[ast.For | ast.AsyncFor, Symbol] | None = None,
     test: ast.expr | None = None,
 ) -> None:
-    """Visit a loop: with what a `for` goes through, or a test."""
+    """Visit a loop, with the value that a `for` iterates over, or with the test of a `while`."""
     names = assigned_names([*body, *([] if test is None else [test])])
     before = dict(frame.variables)
     with run.repeated():
@@ -808,7 +816,7 @@ def _try(run: Execution, frame: Frame, node: ast.Try | ast.TryStar, returned: _R
 
 
 def _catches_all(frame: Frame, node: ast.Try | ast.TryStar) -> bool:
-    """Tell whether a `try` may keep any exception from passing."""
+    """Tell whether a `try` may stop any exception."""
     jumps = (ast.Return, ast.Break, ast.Continue)
     if any(isinstance(n, jumps) for s in node.finalbody for n in ast.walk(s)):
         return True
@@ -882,7 +890,7 @@ def _definition(run: Execution, frame: Frame, node: ast.FunctionDef | ast.AsyncF
 
 
 def _class(run: Execution, frame: Frame, node: ast.ClassDef) -> None:
-    """Visit a class inside of a function: others call its methods."""
+    """Visit a class inside a function; other code calls its methods."""
     _parts(run, frame, [*node.decorator_list, *node.bases, *(k.value for k in node.keywords)])
     frame.variables[node.name] = run.opaque(node, f"the class `{node.name}`")
     for statement in node.body:
@@ -912,14 +920,16 @@ def _make_opaque(run: Execution, frame: Frame, names: Iterable[str]) -> None:
 
 
 def _settle(run: Execution, frame: Frame, before: dict[str, Symbol], names: Iterable[str]) -> None:
-    """Let the variables that a statement may have set be opaque, with the type that they have
-    before and after it."""
+    """Make the variables opaque that a statement may have set.
+
+    Each gets a type that fits its values before and after the statement.
+    """
     for name in names:
         old, new = before.get(name), frame.variables.get(name)
         if new is None or old is new:
             continue
         if isinstance(new, Known | LocalFunction | Element) and old is None:
-            continue  # it has no other value, whichever element that is
+            continue  # its only value, whichever element it is
         dtype = run.type_of(new)
         if old is not None:
             dtype = widened(run.type_of(old), dtype)

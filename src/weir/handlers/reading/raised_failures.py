@@ -1,4 +1,4 @@
-"""Functions that fail a run on purpose: `raise` and `assert` of handlers, a loop over None."""
+"""Functions that fail a run on purpose, for `raise`, `assert` and a loop over None."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from weir.handlers.trees.values import Const, Op, Python, Tree
 
 
 def raised(kind: type[BaseException], text: object) -> object:
-    """Raise what a handler raises."""
+    """Raise an exception of the handler."""
     raise kind(text) if text != "" else kind()
 
 
 def is_listed(over: Tree, under: Sequence[Tree] = ()) -> Tree:
-    """Return the condition of a loop over a list of the event: it raises where the list is None and
-    these conditions hold."""
+    """Return the condition of a loop over a list of the event.
+
+    It raises an error where the list is None and the conditions in `under` hold.
+    """
     fails = Python(raised, _NO_LIST, line=over.line)
     missing: Tree = Op("is", (over, Const(None)), line=over.line)
     if under:
@@ -24,13 +26,13 @@ def is_listed(over: Tree, under: Sequence[Tree] = ()) -> Tree:
 
 
 def shown_guard(guard: Tree | None) -> Tree | None:
-    """Return a guard without what every loop over a list has in it."""
+    """Return a guard without the conditions that every loop over a list has."""
     parts = () if guard is None else conjuncts_of(guard)
     return conjunction([part for part in parts if not _is_loops_own(part)])
 
 
 def condition_of(guard: Tree | None) -> Tree | None:
-    """Return a guard without all that is in it for its failures only."""
+    """Return a guard without the parts that are there only because they may fail."""
     parts = () if guard is None else conjuncts_of(guard)
     return conjunction([part for part in parts if not _only_fails(part)])
 

@@ -1,9 +1,9 @@
 """Finds the source of the user's functions, and makes errors that point into it.
 
 Rules
-1. The text is what was run: that of a loaded file as it was read
-   (`plan/usercode/imported_files.py`), else what `linecache` has (files, notebooks, texts that were
-   put there).
+1. The text is the one that was run. For a loaded file it is the text that was read then
+   (`plan/usercode/imported_files.py`), otherwise the text in `linecache` (files, notebooks, texts
+   that were put there).
 2. The first line of a function's code locates its definition. The positions of their instructions
    locate lambdas, so one line may hold several.
 """
@@ -28,7 +28,7 @@ _Span: TypeAlias = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A `SourceFile` is a text of the user's, with the name that messages give it."""
+    """A text of the user's, with its name in messages."""
 
     name: str
     text: str
@@ -49,7 +49,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """A `FunctionSource` is a function and the part of a text that it was made from."""
+    """A function, and the part of a text that defines it."""
 
     function: FunctionType
     node: FunctionNode
@@ -89,7 +89,7 @@ def _text(path: str, function: FunctionType, imported: ImportedFrom | None) -> s
 
 
 def _decoded(text: bytes) -> str:
-    # The encoding was right when the file was run; what is not UTF-8 only shows in messages.
+    # The file ran, so its encoding was right; errors here are only visible in messages.
     return text.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -129,7 +129,7 @@ def _end(node: ast.expr) -> tuple[int, int]:
 
 
 def _spans(code: CodeType) -> Iterator[_Span]:
-    """Return where the instructions of a lambda stand, from line and column to line and column."""
+    """Yield where a lambda's instructions are, from line and column to line and column."""
     for line, end_line, column, end_column in code.co_positions():
         if line and end_line and column is not None and end_column:
             yield line, column, end_line, end_column

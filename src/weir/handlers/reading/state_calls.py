@@ -49,7 +49,7 @@ def call_state(run: Execution, frame: Frame, state: State, method: str, node: as
 
 
 def _check_type(state: State, method: str, frame: Frame, node: ast.AST) -> None:
-    """Refuse a merge that values of the state's type do not have."""
+    """Refuse a merge that the state's type does not support."""
     dtype, of = state.type, "values" if method == "get" else MERGES[method].of
     if of in ("elements", "ordered elements") and not pa.types.is_list(dtype):
         expected, hint = (
@@ -80,7 +80,7 @@ def _named(
 
 
 def key_columns(run: Execution, frame: Frame, key: Symbol, node: ast.AST) -> tuple[Tree, ...]:
-    """Return the columns of a key: a tuple has several."""
+    """Return the columns of a key, several if it is a tuple."""
     line = getattr(node, "lineno", 0)
     match key:
         case WrittenOut(kind="tuple", parts=parts):
@@ -111,7 +111,7 @@ def _check_key(
 
 
 def _merged(run: Execution, frame: Frame, state: State, function: Symbol, node: ast.Call) -> Tree:
-    """Return the new value that a merge function gives for `Old`."""
+    """Return the result of a merge function for `Old`."""
     before, run.merging = run.merging, state
     try:
         old = Old(line=node.lineno)
@@ -131,7 +131,7 @@ def call_app(run: Execution, frame: Frame, method: str, node: ast.Call) -> Symbo
     """Run `app.emit(name, field=value, …)`."""
     if method != "emit":
         close = difflib.get_close_matches(method, ["emit"], n=1)
-        hint = f"did you mean `{close[0]}`?" if close else "app.emit(…) gives rows out"
+        hint = f"did you mean `{close[0]}`?" if close else "app.emit(…) emits rows"
         raise frame.file.error(f"app.{method}() inside of a handler", node, hint)
     if run.merging is not None:
         message = f"app.emit() inside of a merge function of `{run.merging.name}`"

@@ -38,7 +38,7 @@ _FROM_ROUND_TO_ROUND = (
     "it goes from one round of a loop with accesses to the next; a loop of its own can compute it"
 )
 MOST_ROUNDS = 200
-"""Rounds of a loop over constants that are written out."""
+"""The most rounds of a loop over constants that are written out."""
 
 
 def execute(run: Execution, frame: Frame, body: Sequence[ast.stmt], path: Path) -> Exits:
@@ -46,7 +46,7 @@ def execute(run: Execution, frame: Frame, body: Sequence[ast.stmt], path: Path) 
     exits = Exits(falls=path)
     for statement in body:
         if exits.falls is None:
-            break  # nothing comes here
+            break  # no path gets here
         run.conditions, frame.variables = exits.falls.conditions, dict(exits.falls.variables)
         try:
             with run.attempt(frame):
@@ -118,7 +118,7 @@ def _word(node: ast.stmt) -> str:
 
 
 def _runs_later(node: ast.FunctionDef) -> bool:
-    """Tell whether a function is a generator, or sets variables of the functions around it."""
+    """Tell whether a function is a generator, or sets variables of functions around it."""
     later = (ast.Yield, ast.YieldFrom, ast.Nonlocal)
     return any(isinstance(inner, later) for inner in ast.walk(node))
 
@@ -166,7 +166,7 @@ def _is_tuple(tree: Tree) -> bool:
 
 
 def _fail(run: Execution, frame: Frame, node: ast.Assert | ast.Raise) -> Exits:
-    """Note where the run must fail; code after it is reached only where it does not."""
+    """Note where the run must fail; the code after it runs only where it does not fail."""
     here = _here(run, frame)
     if isinstance(node, ast.Assert):
         condition = run.tree(frame, node.test)
@@ -188,7 +188,7 @@ def _fail(run: Execution, frame: Frame, node: ast.Assert | ast.Raise) -> Exits:
 
 
 def _message(run: Execution, frame: Frame, node: ast.expr | None, fails: Tree) -> Tree:
-    """Return the message of an assertion, which is computed where it fails."""
+    """Return the message of an assertion, computed only where the assertion fails."""
     if node is None:
         return Const("")
     text = under(run, frame, fails, lambda: run.tree(frame, node))
@@ -266,8 +266,10 @@ def _match(run: Execution, frame: Frame, node: ast.Match) -> Exits:
 def _case_paths(
     run: Execution, frame: Frame, subject: Symbol, case: MatchCase, path: Path
 ) -> tuple[Tree, Path, Path]:
-    """Return the condition of a case, and the paths to its body and past it: a pattern that fits
-    sets its names, then its guard is computed."""
+    """Return the condition of a case, the path to its body, and the path past it.
+
+    A pattern that matches binds its names before its guard is computed.
+    """
     pattern = case.condition
     fits = path if pattern is None else path.when(pattern)
     run.conditions, frame.variables = fits.conditions, dict(path.variables)
@@ -301,7 +303,7 @@ def _for(run: Execution, frame: Frame, node: ast.For) -> Exits:
 
 
 def _written_out(run: Execution, frame: Frame, node: ast.For, elements: list[Symbol]) -> Exits:
-    """Run a loop over constants, one round after the other."""
+    """Run a loop over constants, round by round."""
     path: Path | None = _here(run, frame)
     before, failures = run.conditions, len(run.checks)
     left = Exits()
@@ -316,7 +318,7 @@ def _written_out(run: Execution, frame: Frame, node: ast.For, elements: list[Sym
         broken += exits.breaks
         path = join_all([*exits.continues, *([exits.falls] if exits.falls is not None else [])])
         if path is not None and not (left.returns or broken or len(run.checks) > failures):
-            path = Path(before, path.variables)  # all rounds come here
+            path = Path(before, path.variables)  # every round gets here
     if path is not None and node.orelse:
         after = execute(run, frame, node.orelse, path)
         left.jumped(after)
@@ -329,7 +331,7 @@ def _written_out(run: Execution, frame: Frame, node: ast.For, elements: list[Sym
 
 
 def _over_event(run: Execution, frame: Frame, node: ast.For, over: Tree) -> Exits:
-    """Run a loop over a list of the event, for any element of it."""
+    """Run a loop over a list of the event once, for any element."""
     if run.loop is not None:
         raise NotListed("accesses in a loop inside of another loop", node)
     if run.merging is not None:
@@ -347,7 +349,7 @@ def _over_event(run: Execution, frame: Frame, node: ast.For, over: Tree) -> Exit
     if left.returns or left.breaks:
         raise NotListed("`return` or `break` in a loop with accesses", node)
     if all(isinstance(access, GetAccess) for access in run.accesses[first:]):
-        # Nobody may need what is read, and the loop fails all the same where the list is None.
+        # Even if no answer is used, the loop fails where the list is None.
         check = is_listed(over, here.conditions)
         run.checks.append(FailingCheck(first, check, node))
     after = dict(here.variables)

@@ -1,8 +1,8 @@
 """What a name can stand for while a handler is run symbolically.
 
-A `Symbol` is a tree (a value that depends on the event), or something that analysis knows itself:
-the event, a state, a function, a module, a tuple of symbols. Only trees reach accesses; `as_tree`
-turns what can be data into one.
+A `Symbol` is a tree (a value that depends on the event), or a thing that analysis knows: the event,
+a state, a function, a module, a tuple of symbols. Accesses contain only trees; `as_tree` turns a
+symbol into one if it can be data.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TheEvent:
-    """`TheEvent` is the handler's argument."""
+    """The handler's argument."""
 
     event: EventType
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A `Known` is an object of the user's program: a state, the app, a function, a module …"""
+    """An object of the user's program: a state, the app, a function, a module …"""
 
     thing: object
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenOut:
-    """A `WrittenOut` is a tuple (or a list) that is written out: its parts may be anything."""
+    """A tuple or list that is written out, with any symbols as parts."""
 
     kind: str
-    """`tuple`, `list`, or `iterator`: what can be gone through once."""
+    """`tuple`, `list`, or `iterator`, which can be iterated over only once."""
     parts: tuple[Symbol, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocalFunction:
-    """A `LocalFunction` is a lambda, or a def inside of a function, where it stands."""
+    """A lambda, or a function defined inside another."""
 
     node: ast.FunctionDef | ast.Lambda
     frame: Frame = field(repr=False)
-    """The function that it stands in, whose variables it sees as they are when it is called."""
+    """The function around it; it sees that function's variables as they are when it is called."""
     defaults: Mapping[str, Symbol]
 
     @property
@@ -64,7 +64,7 @@ class LocalFunction:
 
 @dataclass(frozen=True, slots=True)
 class BoundMethod:
-    """A `BoundMethod` is `a.name` before it is called."""
+    """`a.name` before it is called."""
 
     of: Symbol
     name: str
@@ -72,8 +72,10 @@ class BoundMethod:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """An `Unusable` is what a name stands for in one case of several: one of these, if they are
-    known."""
+    """What a name stands for if analysis cannot use it; `why` says why.
+
+    `choices` are the symbols that it may stand for, if they are known.
+    """
 
     why: str
     choices: tuple[Symbol, ...] = ()
@@ -81,14 +83,14 @@ class Unusable:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A `OneOf` is one of several things that analysis knows; which one depends on the event."""
+    """One of several things that analysis knows; the event determines which one."""
 
     choices: tuple[Symbol, ...]
 
 
 ITERATOR = "iterator"
 ANY_VALUE = object()
-"""The value of a parameter where it must not matter which one it has."""
+"""The value of a parameter in an analysis that must not depend on the value."""
 Symbol: TypeAlias = (
     "Tree | TheEvent | Known | WrittenOut | LocalFunction | BoundMethod | Unusable | OneOf"
 )
@@ -106,7 +108,7 @@ _CALLED = (
 
 
 def known(thing: object, line: int, params: Mapping[str, object]) -> Symbol:
-    """Return the symbol of an object that a name of the program stands for."""
+    """Return the symbol for an object that a name in the program stands for."""
     from weir.handlers.api.app import App  # which knows nothing of analysis
 
     if hides_its_class(thing):
@@ -122,11 +124,11 @@ def known(thing: object, line: int, params: Mapping[str, object]) -> Symbol:
 
 
 def _is_data(thing: object) -> bool:
-    """Tell whether a thing is one of Python's own values, which may hold others."""
+    """Tell whether a thing is one of Python's own values, which may contain others."""
     return type(thing).__module__ in ("builtins", "re", "datetime", "decimal")
 
 
-# --- operations, with those on constants done at once ----------------------------------------
+# --- operations; those on constants are done at once ----------------------------------------
 
 _FOLDED: dict[str, Callable[..., Any]] = {
     **{name: o.function for name, o in OPERATIONS.items() if o.function is not None},
@@ -134,15 +136,15 @@ _FOLDED: dict[str, Callable[..., Any]] = {
 }
 _PLAIN = (bool, int, float, str, bytes, type(None))
 _LARGEST = 1 << 128
-"""Numbers below this are multiplied by analysis; others are left to the run."""
+"""Analysis multiplies numbers below this; larger ones are left to the run."""
 
 
 def op(name: str, *args: Tree, line: int = 0) -> Tree:
-    """Make an operation; one on plain constants is done here, by Python itself."""
+    """Make an operation; Python itself computes one on plain constants at once."""
     if name in _FOLDED and all(isinstance(a, Const) and _folds(name, a.value) for a in args):
         try:
             result = _FOLDED[name](*(a.value for a in args if isinstance(a, Const)))
-        except Exception:  # it fails when it is run, if it ever is
+        except Exception:  # fails at run time, if it is reached
             return Op(name, args, line=line)
         if type(result) in _PLAIN or name == "item":
             return Const(result, line=line)
@@ -155,7 +157,7 @@ def op(name: str, *args: Tree, line: int = 0) -> Tree:
 
 
 def _folds(name: str, value: object) -> bool:
-    if name in ("mul", "mod"):  # texts and lists would grow
+    if name in ("mul", "mod"):  # texts and lists could grow
         return isinstance(value, int | float) and abs(value) < _LARGEST
     if type(value) in (tuple, list, dict, frozenset, range):
         return name in ("item", "in", "notin", "not", "eq", "ne")
@@ -163,11 +165,11 @@ def _folds(name: str, value: object) -> bool:
 
 
 def truth(tree: Tree) -> bool | None:
-    """Return whether a tree is true, if that is known without an event."""
+    """Return whether a tree is true, if that is known without an event, else None."""
     if isinstance(tree, Const):
         try:
             return bool(tree.value)
-        except Exception:  # it fails when it is run, if it ever is
+        except Exception:  # fails at run time, if it is reached
             return None
     match tree:
         case Op(name="not", args=(inner,)):
@@ -179,7 +181,7 @@ def truth(tree: Tree) -> bool | None:
 
 
 def negated(tree: Tree, line: int = 0) -> Tree:
-    """Return what is true where the tree is not."""
+    """Return a tree that is true where this one is not."""
     match tree:
         case Op(name="not", args=(inner,)):
             return inner

@@ -1,4 +1,4 @@
-"""Binds names to symbols, as assignments and loops do, and goes through what is written out."""
+"""Binds names to symbols, as assignments and loops do, and unpacks values that are written out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _parts(run: Execution, frame: Frame, symbol: Symbol, count: int, node: ast.A
 
 
 def unpacked(values: Iterable[object], count: int) -> tuple[object, ...]:
-    """Return the values that are unpacked to names; fail as Python does if they are not as many.
+    """Return the values that are unpacked to `count` names; fail like Python if the numbers differ.
 
     >>> unpacked("ab", 2)
     ('a', 'b')
@@ -51,7 +51,7 @@ def unpacked(values: Iterable[object], count: int) -> tuple[object, ...]:
 
 
 def spread_out(run: Execution, symbol: Symbol, line: int) -> list[Symbol] | None:
-    """Return the elements of what can be gone through without an event, or None."""
+    """Return the elements of a symbol that can be iterated over without an event, or None."""
     match symbol:
         case WrittenOut(parts=parts):
             return list(parts)

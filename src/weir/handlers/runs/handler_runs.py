@@ -1,27 +1,28 @@
-"""Runs handlers as they are: CPython calls the user's functions, event by event.
+"""Runs unchanged handlers: CPython calls the user's functions, event by event.
 
 Contract
-1. A `HandlerRun` is a value that can be compared, pickled and given a fingerprint; called, it makes
-   what runs the handlers in a row scan (`RowCode.make`).
-2. A handler may run on an event several times, each time from its start: before its *last* run,
-   runs that end at the first read whose answer is not there yet. It is deterministic, so it does
-   the same each time, with the same answers. Which run takes what it emits and merges is planned:
-   all of a stream, and all merges into a state, are taken by one run.
-3. In a run, each state is used by a handler in the way that `StateUse` says, and no other:
+1. A `HandlerRun` is a value that can be compared, pickled and given a fingerprint. Calling it makes
+   the runner of the handlers in a row scan (`RowCode.make`).
+2. A handler may run on an event several times, each time from its start. Runs before the *last* one
+   end at the first read that has no answer yet. A handler is deterministic, so it does the same
+   each time, with the same answers. The plan says which run takes its emits and merges: one run
+   takes all rows of a stream, and one takes all merges into a state.
+3. In a run, a handler uses each state only in the way that `StateUse` says:
    - `live`: the scan has its cells;
-   - `answered`: reads were answered before. One must have a key that was asked for, of which
-     there may be a list;
-   - `recorded`: reads get the answers that they had in an earlier run, one after the other;
-   - `asked`: the first read (of a live state: access) gives its key out and ends the run;
+   - `answered`: reads were answered before the run. A read must have a key that was planned, or one
+     from a planned list of keys;
+   - `recorded`: reads get the answers of an earlier run, in the same order;
+   - `asked`: the first read (for a live state, the first access) gives out its key and ends the
+     run;
    - `later`: a read ends the run;
-   - `noted`: a merge is given out, and done elsewhere;
-   - `ignored`: a merge is or was done in another run;
-   - `refused`: what was not planned. It ends the whole run of the app.
-4. Each call of a handler gets an event of its own: what one does to a list of the event, no other
-   sees.
-5. An effect of merges into a live state has the value after each: others set that. Where that says
-   too little (a sum of DOUBLE that goes on, a window), and where merges are noted, it has the
-   merge.
+   - `noted`: a merge is given out, and happens elsewhere;
+   - `ignored`: a merge happens in another run;
+   - `refused`: the access was not planned. It ends the whole run of the app.
+4. Each call of a handler gets its own copy of the event, so no call sees what another does to a
+   list of the event.
+5. The effect of a merge into a live state has the value after the merge, which others then set. If
+   that is not enough (for a window, or a DOUBLE sum into which others also merge), or if merges are
+   noted, the effect has the merge itself.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ MergeUse: TypeAlias = Literal["live", "noted", "asked", "ignored", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class StateUse:
-    """A `StateUse` says what a handler's reads and merges of a state do in a run."""
+    """What a handler's reads and merges of a state do in a run."""
 
     state: str
     reads: ReadUse = "refused"
@@ -69,8 +70,10 @@ class StateUse:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRead:
-    """An `AnsweredRead` has the columns with the key and the answer of a read. Where it defers,
-    None is a sum beyond its type."""
+    """The columns with the key and the answer of a read.
+
+    If it defers, the answer None stands for a sum beyond its type.
+    """
 
     state: str
     keys: tuple[str, ...]
@@ -80,7 +83,7 @@ class AnsweredRead:
 
 @dataclass(frozen=True, slots=True)
 class ListedReads:
-    """`ListedReads` have the columns with keys and answers of a read, each a LIST, in one order."""
+    """The LIST columns with the keys and the answers of a read, in the same order."""
 
     state: str
     keys: tuple[str, ...]
@@ -90,10 +93,11 @@ class ListedReads:
 
 @dataclass(frozen=True, slots=True)
 class PlannedHandler:
-    """A `PlannedHandler` is a handler as it runs on the rows of a port.
+    """A handler on the rows of a port.
 
-    `recorded` are the columns with the answers of an earlier run, by state. Where one of `quiet` is
-    true, an earlier run has shown that the handler does nothing on the row: it does not run.
+    `recorded` are the columns with the answers of an earlier run, by state. If one of the `quiet`
+    columns is true, an earlier run has shown that the handler does nothing on the row, so it does
+    not run.
     """
 
     name: str
@@ -107,11 +111,10 @@ class PlannedHandler:
 
 @dataclass(frozen=True, slots=True)
 class HandlerPort:
-    """A `HandlerPort` has the handlers for the events of one type, in order.
+    """The handlers for the events of one type, in order.
 
-    `columns` are all that its rows have; the first ones, so many as `event_columns` says, are
-    those of the event that the handlers can reach. Where it does not give out, its handlers run for
-    the cells' sake only.
+    `columns` are all columns of its rows; the first `event_columns` of them are those of the event
+    that the handlers can reach. If it does not give out, its handlers run only to change cells.
     """
 
     event: str
@@ -123,7 +126,7 @@ class HandlerPort:
 
 @dataclass(frozen=True, slots=True)
 class EmitEffect:
-    """An `EmitEffect` has the rows that a handler emits under a name."""
+    """The rows that a handler emits under a name."""
 
     event: str
     handler: str
@@ -133,10 +136,11 @@ class EmitEffect:
 
 @dataclass(frozen=True, slots=True)
 class MergeEffect:
-    """A `MergeEffect` has a handler's merges into a state: the key, then what `form` says: the
-    `value` after the merge, or the `merge` itself, or for a `sum` what is added (else the value).
+    """A handler's merges into a state: the key, then a value or a merge, by `form`.
 
-    `kinds` are those that were planned, where merges are given out (`merge_label`).
+    The form `value` has the value after the merge, `merge` the merge itself, and `sum` the added
+    number, or the value if the merge is not an addition. `kinds` are the planned kinds, if merges
+    are given out (`merge_label`).
     """
 
     event: str
@@ -149,7 +153,7 @@ class MergeEffect:
 
 @dataclass(frozen=True, slots=True)
 class KeyEffect:
-    """A `KeyEffect` has a part of the key that a handler asks for: of one of these states."""
+    """A part of the key that a handler asks for, of one of these states."""
 
     event: str
     handler: str
@@ -159,8 +163,10 @@ class KeyEffect:
 
 @dataclass(frozen=True, slots=True)
 class QuietEffect:
-    """A `QuietEffect` is true where a handler that may ask for a key came to its end without that,
-    and without an emit or a merge: no other run of it does anything."""
+    """True if a handler ended without asking for a key, and without an emit or a merge.
+
+    Then its other runs do nothing either.
+    """
 
     event: str
     handler: str
@@ -168,7 +174,7 @@ class QuietEffect:
 
 @dataclass(frozen=True, slots=True)
 class RecordEffect:
-    """A `RecordEffect` has the answers that a handler's reads of a live state got."""
+    """The answers that a handler's reads of a live state got."""
 
     event: str
     handler: str
@@ -177,7 +183,7 @@ class RecordEffect:
 
 @dataclass(frozen=True, slots=True)
 class NeverEffect:
-    """A `NeverEffect` is never given out: a handler that emits nothing runs for its sake."""
+    """The effect, never given out, for which a handler that emits nothing runs."""
 
     event: str
     handler: str
@@ -188,8 +194,11 @@ Effect: TypeAlias = EmitEffect | MergeEffect | KeyEffect | QuietEffect | RecordE
 
 @dataclass(frozen=True, slots=True)
 class HandlerRun:
-    """A `HandlerRun` runs handlers in a row scan. `live` are the states of the scan, in its order;
-    `keys` are the columns, by port, that hold the key which its rows are split by."""
+    """Runs handlers in a row scan.
+
+    `live` are the states of the scan, in its order. `keys` are, by port, the columns with the key
+    that its rows are split by.
+    """
 
     app: App
     params: tuple[tuple[str, object], ...]
@@ -216,39 +225,39 @@ class _RunEnds(BaseException):
 
 @dataclass(slots=True)
 class _RunState:
-    """A `_RunState` is where a run is."""
+    """The current state of a run."""
 
     place: _Place
     values: tuple[Any, ...] = ()
     """The row."""
     key: tuple[Any, ...] | None = None
-    """What it asked for."""
+    """The key that it asked for."""
     is_stopped: bool = False
     is_quiet: bool = True
     """Whether nothing was emitted or merged."""
     next_answers: dict[str, int] = field(default_factory=dict)
-    """How many recorded answers it was given, by state."""
+    """How many recorded answers were already used, by state."""
     by_key: dict[str, dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]]] = field(
         default_factory=dict
     )
-    """The keys and answers of reads by elements of lists, by state, for those that were used."""
+    """The keys and answers of reads by elements of lists, for the states that were read."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A `_Place` is a handler at a port, with what its accesses do."""
+    """A handler at a port, with the methods for its accesses."""
 
     handler: str
     methods: dict[str, dict[str, AccessMethod]]
-    """By state and name."""
+    """The methods by state and name."""
     emits: dict[str, tuple[EmitEffect, AccessMethod]]
-    """By name: the effect, and what adds a row to it."""
+    """By name: the effect, and the function that adds a row to it."""
     emits_now: bool = True
     is_serial: bool = False
 
 
 class _Runner:
-    """A `_Runner` calls the handlers of a `HandlerRun` (see `RowRunner`)."""
+    """Calls the handlers of a `HandlerRun` (see `RowRunner`)."""
 
     def __init__(
         self,
@@ -301,7 +310,7 @@ class _Runner:
         return [self.app.handlers[name].function for name in sorted(names)]
 
     def _bound_methods(self) -> dict[str, dict[str, AccessMethod]]:
-        """Return the methods of all states: those that all places share, or what looks them up."""
+        """Return the methods of all states; if places differ, they look up the current place's."""
         places = [place for of_port in self._places for place in of_port]
         methods: dict[str, dict[str, AccessMethod]] = {}
         for state in self.app.states:
@@ -321,7 +330,7 @@ class _Runner:
         return method
 
     def _emit(self, name: str, /, **fields: Any) -> None:
-        """Take what a handler emits."""
+        """Take an emit of a handler."""
         here, cursor = self.here, self.cursor
         if here.is_stopped:
             raise _RunEnds
@@ -343,7 +352,7 @@ class _Runner:
         put(*values)
 
     def putter(self, rows: EffectRows) -> AccessMethod:
-        """Return what adds an entry to an effect: a value for each of its columns."""
+        """Return a function that adds an entry to an effect: a value for each of its columns."""
         return self._puts[id(rows)]
 
     def effects_of(
@@ -358,13 +367,13 @@ class _Runner:
     def unplanned(self, what: str) -> CellFailure:
         place = self.here.place
         hint = (
-            "its text does not name that: call the state by its name, or hand it over"
+            "the text of the handler does not show it: use the state by its name, or pass it on"
             if place.is_serial
             else f"app.serial({place.handler}) runs it with all its states at hand"
         )
         return self.failed(
             f"{what} in a way that was not found when the app was planned",
-            f"{hint}; if the handler does not do the same each time it runs, make it so",
+            f"{hint}; if the handler does not do the same each time, make it deterministic",
         )
 
     def failed(self, what: str, hint: str) -> CellFailure:
@@ -453,7 +462,7 @@ def _read(
 
     if not slots:
         return get
-    # Rows have the very objects that events have; keys that code makes are texts, mostly.
+    # Rows hold the same objects as events; keys that code makes are mostly texts.
     *at, answer = slots[0]
     if len(at) == 1:
         planned = f"values[{at[0]}]"
@@ -481,7 +490,7 @@ def _listed_answer(
     parts: tuple[Any, ...],
     lists: Sequence[tuple[tuple[int, ...], int]],
 ) -> Any:
-    """Return the answer for a key that an element of a list has; `_NOT_ASKED` if none has it."""
+    """Return the answer for a key of a list's element; `_NOT_ASKED` if no element has it."""
     if not lists:
         return _NOT_ASKED
     answers = here.by_key.get(state)
@@ -493,7 +502,7 @@ def _listed_answer(
                 answers[_dict_key(key)] = tuple(key), answer
     try:
         entry = answers.get(_dict_key(parts))
-    except TypeError:  # it cannot be hashed, so no key of a state is like it
+    except TypeError:  # not hashable, so it equals no key of a state
         return _NOT_ASKED
     if entry is None or not _same_key(parts, entry[0], range(len(entry[0]))):
         return _NOT_ASKED
@@ -501,7 +510,7 @@ def _listed_answer(
 
 
 def _dict_key(key: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a key as a dict has it: all NaNs are one."""
+    """Return a key for a dict, in which all NaNs are equal."""
     return tuple("NaN" if type(part) is float and part != part else part for part in key)
 
 
@@ -510,7 +519,10 @@ def _records(effect: Effect, state: str) -> bool:
 
 
 def _stopped(here: _RunState, key: tuple[Any, ...] | None) -> _RunEnds:
-    """End the run of a handler; whatever it does from now on, nothing counts."""
+    """Mark a handler's run as ended, and return the exception to raise.
+
+    Nothing that the handler does from then on counts.
+    """
     here.is_stopped, here.key = True, key
     return _RunEnds()
 
@@ -584,8 +596,10 @@ def _merge(
 def _noted_at_once(
     runner: _Runner, effect: MergeEffect, rows: EffectRows, kind: MergeKind, other: AccessMethod
 ) -> AccessMethod | None:
-    """Write a merge of one value that is noted as it is, where a look at the types is enough; what
-    needs more goes to `other`."""
+    """Write a merge of one value that is noted unchanged if a check of its types is enough.
+
+    Otherwise it calls `other`.
+    """
     if MERGE_TRAITS[kind].takes != ("x",) or effect.form != "merge":
         return None
     entry = _plain_entry(effect, rows, kind, runner.cursor)
@@ -602,7 +616,7 @@ def _noted_at_once(
 def _done_and_noted(
     runner: _Runner, merge: AccessMethod, effect: MergeEffect, rows: EffectRows, kind: MergeKind
 ) -> AccessMethod:
-    """Return a merge into a live state that others must know of."""
+    """Return a merge into a live state that is also given out."""
     get = runner.live_methods(effect.state)["get"]
     has_value = effect.form == "value" or (effect.form == "sum" and kind == "call")
 
@@ -637,8 +651,7 @@ def _done_and_noted(
 
 @dataclass(frozen=True, slots=True)
 class _PlainEntry:
-    """A `_PlainEntry` is the text that adds a merge of `x` by `key` to an effect, where these
-    `looks` at the types hold."""
+    """Code that adds a merge of `x` by `key` to an effect, if the type checks `looks` hold."""
 
     looks: str
     adds: str
@@ -648,7 +661,7 @@ class _PlainEntry:
 def _plain_entry(
     effect: MergeEffect, rows: EffectRows, kind: MergeKind, cursor: RowCursor
 ) -> _PlainEntry | None:
-    """Write how a merge is added to an effect; None where its types need more than a look."""
+    """Write the code that adds a merge to an effect; None if checks of its types are not enough."""
     of_list = effect.of_list and effect.form != "value"
     after = 1 if effect.form == "value" else 2 + of_list
     count = len(rows.columns) - after
@@ -701,7 +714,7 @@ def _note(
 
 
 def _putter(effect: Effect, rows: EffectRows, cursor: RowCursor) -> AccessMethod:
-    """Write what adds an entry to an effect, for the types of its columns."""
+    """Write the function that adds an entry to an effect, for the types of its columns."""
     args = [f"v{n}" for n in range(len(rows.columns))]
 
     def misfit(failure: CellFailure, number: int) -> CellFailure:
@@ -726,12 +739,12 @@ def _putter(effect: Effect, rows: EffectRows, cursor: RowCursor) -> AccessMethod
 
 
 def _unless_plain(name: str, kind: type | None) -> str:
-    """Write the condition under which a value must be settled."""
+    """Write the condition under which a value must be converted."""
     return "" if kind is None else f"if not ({_is_plain(name, kind)}): "
 
 
 def _is_plain(name: str, kind: type) -> str:
-    """Write the condition under which a value of a column needs no more than a look."""
+    """Write the condition under which a value of a column needs no conversion."""
     looks = f"type({name}) is {kind.__name__}"
     if kind is int:
         looks += f" and {-(1 << 63)} <= {name} < {1 << 63}"
@@ -741,7 +754,7 @@ def _is_plain(name: str, kind: type) -> str:
 
 
 def merge_label(kind: MergeKind, k: int = 0) -> str:
-    """Return what tells merges apart that are given out: the kind, of `top_k` with its k."""
+    """Return a label for a merge that is given out: its kind, and for `top_k` also k."""
     return f"{kind} {k}" if MERGE_TRAITS[kind].has_k else kind
 
 
@@ -752,7 +765,7 @@ def _shown(kind: MergeKind, args: tuple[Any, ...]) -> str:
 
 
 def _with_names(merge: AccessMethod, kind: MergeKind) -> AccessMethod:
-    """Let a merge be called with the names that `weir.State` declares."""
+    """Return a merge that can be called with the parameter names of `weir.State`."""
     match MERGE_TRAITS[kind].takes:
         case ("function",):
             return lambda key, function: merge(key, function)
@@ -762,7 +775,7 @@ def _with_names(merge: AccessMethod, kind: MergeKind) -> AccessMethod:
 
 
 def _same_key(parts: tuple[Any, ...], values: tuple[Any, ...], at: Sequence[int]) -> bool:
-    """Tell whether a key is that which these columns hold."""
+    """Tell whether a key equals the one in these columns."""
     if len(parts) != len(at):
         return False
     for part, n in zip(parts, at, strict=True):
@@ -778,7 +791,7 @@ def _are_equal(one: Any, other: Any) -> bool:
 
 
 def _part_of(effect: Effect, number: int, count: int) -> str:
-    """Say what one of the values of an entry is."""
+    """Describe one of the values of an entry."""
     match effect:
         case EmitEffect():
             return f"`{effect.columns[number]}` of what is emitted as `{effect.name}`"
@@ -811,7 +824,7 @@ def _other_fields(effect: EmitEffect, fields: Mapping[str, object]) -> Unplanned
 
 @dataclass(frozen=True, slots=True)
 class _RowCode:
-    """A `_RowCode` is what is done for a row at one place, as text: only what it needs."""
+    """The text of the code for a row at one place, with only what it needs."""
 
     lines: tuple[str, ...]
     names: dict[str, object]
@@ -880,7 +893,7 @@ def _row_code(
 def _given_out(
     runner: _Runner, port: HandlerPort, handler: PlannedHandler, names: dict[str, object]
 ) -> list[str]:
-    """Write what is given out after a run that is not the last."""
+    """Write the code that gives out the results of a run that is not the last."""
     lines = []
     for number, (effect, rows) in enumerate(runner.effects_of(port, handler)):
         names[f"put{number}"] = runner.putter(rows)
@@ -894,7 +907,7 @@ def _given_out(
 def _loop(
     codes: Sequence[_RowCode], runs: Sequence[RowRun], cursor: RowCursor
 ) -> Callable[[Iterable[tuple[Any, ...]]], None]:
-    """Return what runs many rows at all places of a port."""
+    """Return a function that runs many rows at all places of a port."""
     if len(codes) == 1:
         lines = ["for cursor.row, values in enumerate(rows):"]
         lines += [f"    {line}" for line in codes[0].lines]
@@ -919,7 +932,7 @@ def _compiled(name: str, argument: str, lines: Sequence[str], names: dict[str, o
 def _fresh(
     nested: Mapping[int, Callable[[Any], Any]], width: int
 ) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Return what gives an event's values with copies of those that can change."""
+    """Return a function that copies an event's values where they can change."""
 
     def fresh(values: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(nested[n](v) if n in nested else v for n, v in enumerate(values[:width]))

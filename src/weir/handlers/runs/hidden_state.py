@@ -1,17 +1,17 @@
-"""What handlers can reach and is not their own must stay as it is.
+"""Checks that handlers do not change objects that live outside of them.
 
-A handler that remembers something in a global, a closure, an attribute or a default would answer by
-what ran before it in its process: by partitions, batches and restarts. What is seen in the text is
-refused before the run (`code_reach.py`, `outside_changes.py`); the rest is found here: what
-handlers reach is written down before their first event, and compared now and then, and when a run
-ends.
+The answers of a handler that remembers something in a global, a closure, an attribute or a default
+would depend on what ran before it in its process: on partitions, batches and restarts. Changes that
+are visible in the text are refused before the run (`code_reach.py`, `outside_changes.py`). The
+others are found here: fingerprints of all objects that handlers reach are taken before the first
+event, and compared from time to time and when a run ends.
 
-What a `cached_property` keeps may come up in the run, and stays as it is from the first look on.
+The value of a `cached_property` may appear during the run; from the first check on it must stay the
+same.
 
-Not looked at: other caches (`functools.lru_cache`, those of enums themselves and of
-`singledispatch`), whose
-contents follow from their arguments; objects of C that cannot be pickled; the middle of tables with
-more than `LARGE` entries.
+Not checked are other caches (`functools.lru_cache`, those of enums and of `singledispatch`), whose
+contents follow from their arguments; C objects that cannot be pickled; and the middle of containers
+with more than `LARGE` entries.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from weir.handlers.reach.reachable_objects import named_globals, reachable
 from weir.handlers.reach.static_attributes import hides_its_class, name_of
 
 LARGE = 100_000
-"""Entries of a container from which on only its ends are compared."""
+"""The most entries of a container that are compared in full; of a larger one, only the ends are."""
 _ENDS = 100
 _OPAQUE = (FunctionType, ModuleType, type, App, State, EventType, AppParam, weakref.ref)
 
 
 class KeptObjects:
-    """`KeptObjects` are what the handlers of an app reach; `check` finds whether it has changed."""
+    """Takes fingerprints of what an app's handlers reach; `check` finds changes."""
 
     def __init__(self, *functions: object) -> None:
         self._functions = functions
@@ -65,19 +65,19 @@ class KeptObjects:
             self.check()
 
     def check(self) -> None:
-        """Raise RunError if something has changed that is not the handlers' own."""
+        """Raise RunError if an object outside of the handlers has changed."""
         for (name, holder), fingerprint in self._fingerprints().items():
             if self._before.setdefault((name, holder), fingerprint) != fingerprint:
                 error = RunError(
                     f"a handler has changed {name}, which lives outside of it"
-                    f"{self._where(holder)}: what comes after would depend on partitions and "
-                    "restarts. What a handler remembers lies in states: app.state(…)"
+                    f"{self._where(holder)}: later results would depend on partitions and "
+                    "restarts. Keep what a handler remembers in a state: app.state(…)"
                 )
                 error.is_guard = True
                 raise error
 
     def _where(self, holder: int) -> str:
-        """Say which function uses what has changed, if one does."""
+        """Return a hint which function uses the changed object, or ''."""
         for thing in reachable(*self._functions):
             if id(thing) == holder and type(thing) is FunctionType:
                 code = thing.__code__
@@ -93,7 +93,7 @@ class KeptObjects:
 
 
 def _kept(thing: Any) -> Iterator[tuple[str, object]]:
-    """Return what a function, a class or an object keeps, each thing with words for it."""
+    """Yield the things that a function, a class or an object keeps, each with a description."""
     if type(thing) is FunctionType:
         where = f"of `{thing.__qualname__}`"
         if is_users(thing):
@@ -109,7 +109,7 @@ def _kept(thing: Any) -> Iterator[tuple[str, object]]:
                         f"the variable `{name}` around `{thing.__qualname__}`",
                         cell.cell_contents,
                     )
-                except ValueError:  # nothing was assigned yet
+                except ValueError:  # not assigned yet
                     continue
             yield f"what attributes `{thing.__qualname__}` has", list(thing.__dict__)
             for name, value in thing.__dict__.items():
@@ -133,7 +133,7 @@ def _kept(thing: Any) -> Iterator[tuple[str, object]]:
 
 
 def _is_of_enums(name: str) -> bool:
-    """Tell whether an attribute of an enum or a member of it is Python's own, as its caches are."""
+    """Tell whether an attribute of an enum or of its member is Python's own, such as a cache."""
     return name.startswith("_") and name.endswith("_")
 
 
@@ -147,10 +147,10 @@ def _fingerprint(value: object) -> bytes:
 
 
 class _Kept(pickle.Pickler):
-    """Writes what is held by an object; what is not data is written by its identity."""
+    """Writes the contents of an object; for what is not data, its identity."""
 
     def persistent_id(self, obj: Any) -> object:
-        # Called for every object: what has no content of its own is told by its address.
+        # Called for every object; one without contents is identified by its address.
         kind = type(obj)
         if kind in _PLAIN or kind is functools.partial:  # which holds its arguments
             return None
@@ -170,7 +170,7 @@ class _Kept(pickle.Pickler):
         if not hides_its_class(obj):
             try:
                 parts = obj.__reduce_ex__(5)
-            except Exception:  # it cannot be pickled: a lock, a match, what the user's class says
+            except Exception:  # not picklable: a lock, a match, or an error in the user's class
                 parts = None
             if type(parts) is tuple:
                 return parts
@@ -181,11 +181,11 @@ _PLAIN = frozenset((int, float, str, bytes, bool, type(None)))
 
 
 def _told(*parts: object) -> None:
-    """Stand for an object: what is written is never read."""
+    """Takes the place of an object's constructor; the pickle is never read."""
 
 
 def _ends(container: Any) -> tuple[int, int, str]:
-    """Tell a large container by its length and its ends."""
+    """Return the identity of a large container: its address, its length and its ends."""
     if isinstance(container, dict):
         items = list(container.items())
         ends = [*items[:_ENDS], *items[-_ENDS:]]
@@ -198,7 +198,7 @@ def _ends(container: Any) -> tuple[int, int, str]:
 
 @functools.lru_cache(maxsize=1000)
 def _cached_names(kind: Any) -> frozenset[str]:
-    """Return the names under which objects of a class keep what is computed once."""
+    """Return the names of a class's cached properties."""
     return frozenset(
         name
         for base in class_mro(kind)

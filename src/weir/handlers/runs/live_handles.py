@@ -1,14 +1,14 @@
-"""Makes the handles of states and the app work while handlers run, and only as planned.
+"""Makes the handles (states and the app) work while handlers run, but only as planned.
 
 Contract
-1. A handle does nothing by itself: its methods are attributes that `bound` sets for a time. Outside
-   of that they raise (`declarations.State`, `App.emit`), whatever path led to the handle: a default
-   argument, an attribute, a closure, a container, a generator.
-2. `bound` sets methods for *every* state of the app. Those that are not planned raise
+1. A handle does nothing by itself: `bound` sets its methods as attributes while handlers run. At
+   other times they raise (`declarations.State`, `App.emit`), however code got the handle: through a
+   default argument, an attribute, a closure, a container, a generator.
+2. `bound` sets methods for *every* state of the app. A method that is not planned raises
    `UnplannedAccess`.
-3. Parameters are plain values meanwhile, wherever the handlers' code can reach one: in the globals
-   of a module, in a default, a closure, an attribute, a list, a dict. One that lies in what cannot
-   be changed (a tuple) is refused before the run.
+3. While handlers run, parameters are plain values wherever the handlers' code can reach one: in the
+   globals of a module, in a default, a closure, an attribute, a list, a dict. A parameter inside an
+   immutable object (a tuple) is refused before the run.
 4. One thread at a time runs the handlers of an app: `bound` waits for its turn.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ParamPlace:
-    """A `ParamPlace` is where a parameter lies in the user's program; `put` sets what is there."""
+    """A place of a parameter in the user's program; `put` sets the value there."""
 
     param: AppParam
     put: Callable[[object], None]
@@ -48,8 +48,10 @@ def bound(
     params: Mapping[str, object],
     places: tuple[ParamPlace, ...],
 ) -> Iterator[None]:
-    """Make the handles of an app live: these methods of its states, this `emit`, these values of
-    its parameters. `places` are those of `param_places`."""
+    """Make the handles of an app work, with these methods, this `emit` and these parameters.
+
+    `places` come from `param_places`.
+    """
     with app.turn, running_with(_Parameters(params)), params_set(places, params):
         for name, state in app.states.items():
             bind_state(state, states[name])
@@ -64,7 +66,7 @@ def bound(
 
 @contextmanager
 def params_set(places: Sequence[ParamPlace], params: Mapping[str, object]) -> Iterator[None]:
-    """Put the values of parameters where the parameters lie, for a time."""
+    """Put the values of parameters in the places of the parameters, for a time."""
     for place in places:
         place.put(params[param_name(place.param)])
     try:
@@ -75,7 +77,7 @@ def params_set(places: Sequence[ParamPlace], params: Mapping[str, object]) -> It
 
 
 def bind_app(app: App, emit: Callable[..., None] | None) -> None:
-    """Let this be `app.emit`; None: it refuses again."""
+    """Set `app.emit`; with None it refuses calls again."""
     if emit is None:
         app.__dict__.pop("emit", None)
     else:
@@ -84,7 +86,7 @@ def bind_app(app: App, emit: Callable[..., None] | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Parameters:
-    """`_Parameters` are what a proxy asks that was kept somewhere; all else is bound by name."""
+    """The running event for parameters that were kept somewhere; handles are bound by name."""
 
     values: Mapping[str, object]
 
@@ -101,8 +103,10 @@ class _Parameters:
 
 
 def param_places(app: App) -> tuple[ParamPlace, ...]:
-    """Return where the handlers' code can reach parameters of the app; PlanError for a place that
-    cannot be changed."""
+    """Return the places where the handlers' code can reach parameters of the app.
+
+    PlanError for a place that cannot be changed.
+    """
     if not app.params:
         return ()
     functions = [handler.function for handler in app.handlers.values()]
@@ -113,7 +117,7 @@ def param_places(app: App) -> tuple[ParamPlace, ...]:
 
 
 def _places_in(holder: Any, app: App) -> Iterator[ParamPlace]:
-    """Return the parameters that one thing holds itself."""
+    """Yield the places of parameters directly in one object."""
 
     def mine(value: object) -> bool:
         return type(value) is AppParam and param_app(value) is app

@@ -2,8 +2,7 @@
 
 Contract
 1. `State.get`, `State.merge` and the other merges, `App.emit` and parameters ask `current()`; they
-   know only their own names. So an app that came from another process works with the cells at hand
-   there.
+   know only their own names. So an app from another process works with the cells of this one.
 2. The runner of a handler (`serial_code.py`) calls it within `running_with(…)`, which holds for its
    thread and restores what was running before when it ends.
 3. The event is an instance of the class that `event_class` makes: attributes for the columns, `vs`
@@ -23,7 +22,7 @@ from weir.plan.states import MergeKind
 
 
 class RunningEvent(Protocol):
-    """A `RunningEvent` is what surrounds one event of a run: cells, emitted rows, parameters."""
+    """The surroundings of one event in a run: cells, emitted rows, parameters."""
 
     def get(self, state: str, key: tuple[object, ...]) -> object: ...
 
@@ -42,7 +41,7 @@ class RunningEvent(Protocol):
 
 
 _TupleField: Any = type(namedtuple("_One", "field").field)  # type: ignore[attr-defined]
-"""What named tuples have for their fields: it is read without a call."""
+"""The descriptor of a named tuple's field, which is read without a call."""
 
 
 class _Here(threading.local):
@@ -55,7 +54,7 @@ _here = _Here()
 def current(
     what: str, hint: str = "app.replay(…) and app.emitted(…) run the handlers"
 ) -> RunningEvent:
-    """Return what is running in this thread; `what` and `hint` are for the error if nothing is.
+    """Return the event that runs in this thread; `what` and `hint` are for the error if none does.
 
     >>> current("seen.get()")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -68,7 +67,7 @@ def current(
 
 @contextmanager
 def running_with(context: RunningEvent) -> Iterator[None]:
-    """Let states, emits and parameters of this thread reach `context`."""
+    """Connect states, emits and parameters in this thread to `context`, for a time."""
     before = _here.running
     _here.running = context
     try:
@@ -78,7 +77,7 @@ def running_with(context: RunningEvent) -> Iterator[None]:
 
 
 def event_class(name: str, columns: Iterable[str]) -> Callable[[tuple[object, ...]], object]:
-    """Make the class of an event type's events, which takes (vs, ve, the columns' values …).
+    """Make the class of an event type's events; it takes a tuple (vs, ve, values of the columns …).
 
     >>> message = event_class("message", ["id", "text"])((7, None, 1, "hi"))
     >>> message.vs, message.ve, message.text, message
@@ -92,6 +91,6 @@ def event_class(name: str, columns: Iterable[str]) -> Callable[[tuple[object, ..
     def shown(event: tuple[object, ...]) -> str:
         return f"{name}({', '.join(f'{n}={v!r}' for n, v in zip(names, event, strict=True))})"
 
-    # A tuple is the fastest thing in Python that cannot be changed and has attributes.
+    # A named tuple is the fastest immutable object with attributes in Python.
     attributes: dict[str, object] = {n: _TupleField(i, n) for i, n in enumerate(names)}
     return type(name, (tuple,), {"__slots__": (), "__repr__": shown, **attributes})

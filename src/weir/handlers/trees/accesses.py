@@ -1,18 +1,18 @@
-"""What analysis finds in a handler: its reads, merges and emits, as values over the event.
+"""The reads, merges and emits that analysis finds in a handler, as values over the event.
 
 Contract
 1. `order` numbers the accesses of one event *type* over all its handlers, in the order in which
-   they happen for an event. It is set when the order of handlers is known (`handler_order.py`);
-   analysis numbers those of one handler from 0.
-2. `guard` is the condition under which the access happens (None: always); it may read answers of
-   reads with a smaller order. A value that stands under a guard is evaluated only where it holds.
-3. `block` is the number of the loop that the access is in, `over` the list that the loop goes
-   over; both None outside of loops. All accesses of a loop have orders next to each other.
+   they happen for an event. It is set once the order of handlers is known (`handler_order.py`);
+   analysis itself numbers the accesses of one handler from 0.
+2. `guard` is the condition under which the access happens (None: always); it may use answers of
+   reads with a smaller order. A value under a guard is evaluated only where the guard holds.
+3. `block` is the number of the loop around the access, `over` the list that the loop iterates over;
+   both are None outside of loops. The accesses of a loop have consecutive orders.
 4. A merge is `kind` with its arguments: `add`, `set`, `max`, `min`, `append`, `add_to_set` have
    one, `top_k` has the value and k; `call` is a function of the old value whose result is `new`,
    a tree with `Old` in it.
-5. `lists` are the lists that code in rows goes through, by the block of the `Element` that stands
-   for what it gets of them. A loop may leave elements out, and their order is its own.
+5. `lists` are the lists that code in rows iterates over, by the block of the `Element` that stands
+   for their elements. Such a loop may skip elements, and take them in any order.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from weir.handlers.trees.values import Tree
 from weir.plan.states import HandlerPlace, MergeKind
 
 CHECKS = "$checks"
-"""The name of emits that never happen: their conditions are evaluated for their failures."""
+"""The name of emits that never happen, whose conditions are evaluated because they may fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """An `Access` is one statement of a handler that touches the world."""
+    """One statement of a handler that reads, merges or emits."""
 
     order: int
     handler: str
@@ -39,38 +39,38 @@ class Access:
     block: int | None = None
     over: Tree | None = None
     repeats: bool = False
-    """Whether it may happen more than once for an event, other than by its block."""
+    """Whether it may happen more than once for an event, apart from its loop `block`."""
     varying_from: int = 0
-    """Where it repeats: the number of the first `Opaque` that may be another one each time."""
+    """If it repeats: the number of the first `Opaque` that may differ each time."""
     region: int = 0
-    """Where it repeats: which outermost code, all of whose accesses repeat together."""
+    """If it repeats: the number of the outermost code whose accesses repeat together."""
     is_deferred: bool = False
-    """Whether it is in code that others may run later: until the handler ends, at any time."""
+    """Whether it is in code that others may run later, at any time before the handler ends."""
     is_shielded: bool = False
     """Whether code around it may catch every exception."""
     in_merge: str = ""
-    """The state whose merge function it stands in."""
+    """The state whose merge function contains it."""
     is_hidden: bool = False
-    """Whether no handler has it: it is there for the failures of others."""
+    """Whether no handler has it: it exists only because its condition may fail."""
     lists: tuple[tuple[int, Tree], ...] = ()
-    """Of code in rows: the lists whose elements it uses, by their blocks."""
+    """In code in rows: the lists whose elements it uses, by block."""
     is_certain: bool = field(default=False, compare=False)
-    """Whether no event gets past it without it: any access of a greater order comes after it."""
+    """Whether no event gets past it without it: any access with a greater order comes after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetAccess(Access):
-    """A `GetAccess` is `state.get(key)`."""
+    """A call of `state.get(key)`."""
 
     state: str
     key: tuple[Tree, ...]
     defers: bool = False
-    """Whether an answer that fails is None, until a handler uses it."""
+    """Whether a failing read answers None, and fails only when a handler uses the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeAccess(Access):
-    """A `MergeAccess` is `state.merge(key, function)` or one of the ready-made ones."""
+    """A call of `state.merge(key, function)` or of a ready-made merge."""
 
     state: str
     key: tuple[Tree, ...]
@@ -81,14 +81,14 @@ class MergeAccess(Access):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitAccess(Access):
-    """An `EmitAccess` is `app.emit(name, field=value, …)`."""
+    """A call of `app.emit(name, field=value, …)`."""
 
     name: str
     fields: tuple[tuple[str, Tree], ...]
 
 
 def access_place(access: Access, file: str) -> HandlerPlace:
-    """Say where an access stands in its file, for errors at run time."""
+    """Return the place of an access in its file, for errors at run time."""
     return handler_place(access.handler, file, access.line)
 
 
@@ -101,10 +101,10 @@ def handler_place(handler: str, file: str, line: int) -> HandlerPlace:
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """An `Analysed` is what analysis knows of one handler for one of its event types.
+    """The result of analysing one handler for one of its event types.
 
-    `refused` says why it cannot be compiled to scans (with the line); the handler then runs whole,
-    row by row, by `app.serial()`.
+    `refused` says why it cannot be compiled to scans, with the line. The handler then
+    runs whole, row by row, with `app.serial()`.
     """
 
     handler: str
@@ -119,4 +119,4 @@ class Analysed:
     refused: str = ""
     refused_line: int = 0
     event_columns: frozenset[str] | None = None
-    """The columns of the event that its code can reach; None: all."""
+    """The columns of the event that its code can reach, or None for all."""

@@ -1,4 +1,4 @@
-"""The operators of Python that values are made with, one record each."""
+"""Python's operators in values, one record each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OR, AND, NOT, COMPARE, BITS, SUM, PRODUCT, SIGN, POWER, WHOLE = range(1, 11)
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An `Operation` is an operator: its name in `Op`, its node in a syntax tree, its sign."""
+    """One operator: its name in `Op`, its node in a syntax tree, its sign."""
 
     name: str
     node: type[ast.operator | ast.unaryop | ast.cmpop | ast.boolop]
     sign: str
     binding: int
     function: Callable[..., Any] | None = None
-    """What computes it when the app is analysed, if all operands are constants."""
+    """The function that computes it during analysis, if all operands are constants."""
 
     @property
     def is_unary(self) -> bool:

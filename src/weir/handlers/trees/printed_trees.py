@@ -3,8 +3,8 @@
     2: if #0: friend_msgs.merge(e.sender, old + 1)
 
 `#0` is the answer of the read number 0, `old` the value before a merge, `x` the element of a loop
-(`x1` of the second one) or of a comprehension, `?1` a value that only CPython can compute. What is
-longer than a line is shortened.
+(`x1` of the second one) or of a comprehension, `?1` a value that only CPython can compute. Long
+texts are shortened.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from weir.handlers.trees.values import (
 _TERNARY = 0
 _CLOSED = {"tuple": "()", "list": "[]", "set": "{}"}
 LONGEST = 400
-"""Characters of a value that are written."""
+"""The most characters of a value that are written."""
 
 
 def printed(tree: Tree) -> str:
@@ -84,9 +84,9 @@ def _element(block: int) -> str:
 
 
 class Printer:
-    """Writes the parts of a value, each once: a value may hold another thousands of times.
+    """Writes the parts of a value, each once: a value may contain another thousands of times.
 
-    For people, `reads` says what reads are called, by their orders.
+    For people, `reads` has names for reads, by order.
     """
 
     def __init__(self, reads: Mapping[int, str] | None = None) -> None:
@@ -211,8 +211,8 @@ def _constant(value: object) -> str:
 
 
 def function_name(function: object) -> str:
-    """Write the name of a function as its source calls it, with the module of a library's."""
-    named = getattr(function, "name", None)  # as a `@weir.udf` is
+    """Write the name of a function as its source calls it; a library's comes with its module."""
+    named = getattr(function, "name", None)  # such as a `@weir.udf`
     name = str(named or getattr(function, "__name__", type(function).__name__))
     module = getattr(function, "__module__", None)
     is_library = module in ("re", "math", "json", "statistics", "itertools", "operator")

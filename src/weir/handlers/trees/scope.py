@@ -1,4 +1,4 @@
-"""Scopes: which columns the leaves of a handler's values are.
+"""Maps the leaves of a handler's values to columns.
 
 A NULL of a column is Python's None; an INT and a BIGINT are ints, a LIST is a list, a STRUCT a dict
 whose keys can be read as attributes too.
@@ -30,31 +30,33 @@ from weir.plan.expressions import Cast, Column, Expr
 
 @dataclass(frozen=True)
 class Scope:
-    """A `Scope` has the plan's columns for the leaves of one handler's values."""
+    """The plan's columns for the leaves of one handler's values."""
 
     fields: Mapping[str, tuple[str, pa.DataType]] = field(default_factory=dict)
-    """`e.name` to column and type."""
+    """`e.name` → column and type."""
     answers: Mapping[int, tuple[str, pa.DataType]] = field(default_factory=dict)
-    """The order of a read to column and type."""
+    """The order of a read → column and type."""
     elements: Mapping[int, tuple[str, pa.DataType]] = field(default_factory=dict)
-    """The block of a loop to column and type."""
+    """The block of a loop → column and type."""
     time: pa.DataType = BIGINT
     """The type of the time columns; handlers see ticks."""
     where: str = ""
     """The file of the handler, for messages."""
     handler: str = ""
     vectorise: bool = True
-    """Where it is False, everything but bare columns and constants runs row by row."""
+    """Whether values become column expressions; otherwise only bare columns and constants do."""
     memo: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What was worked out of values of this scope, by what it is and the value's id; the values are
-    kept with it, so that no other one gets the id."""
+    """Results about values of this scope, by what they are and the value's id.
+
+    The values are kept too, so that no other value gets the same id.
+    """
 
 
 _Result = TypeVar("_Result")
 
 
 def remembered(scope: Scope, what: object, tree: Tree, work: Callable[[], _Result]) -> _Result:
-    """Work something out of a value once: a part of many values is not visited for each."""
+    """Compute something about a value once, so that a part of many values is visited once."""
     key = what, id(tree)
     if key not in scope.memo:
         scope.memo[key] = tree, work()
@@ -63,15 +65,17 @@ def remembered(scope: Scope, what: object, tree: Tree, work: Callable[[], _Resul
 
 
 def from_below(tree: Tree, scope: Scope, what: object, work: Callable[[Tree], object]) -> None:
-    """Work something out for all parts of a value first, so that none needs Python's stack for what
-    lies below it."""
+    """Compute something for all parts of a value, from the leaves up.
+
+    So no computation needs Python's stack for the parts below.
+    """
     if (what, id(tree)) not in scope.memo:
         for part in bottom_up(tree):
             work(part)
 
 
 class NotAColumn(Exception):
-    """The value is not computed as a column: which construct it is, and why."""
+    """The value is not computed as a column: which construct prevents it, and why."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(why)
@@ -88,7 +92,7 @@ def leaf_type(tree: Tree, scope: Scope) -> pa.DataType:
 
 
 def leaf_column(tree: Tree, scope: Scope) -> Expr:
-    """Return the column of a leaf; the times are ticks."""
+    """Return the column of a leaf; times are in ticks."""
     if isinstance(tree, Instant):
         column = Column(tree.name, type=scope.time)
         return column if scope.time == BIGINT else Cast(column, type=BIGINT)
@@ -113,15 +117,17 @@ def _column_of_leaf(tree: Tree, scope: Scope) -> tuple[str, pa.DataType]:
 
 
 def at(scope: Scope, line: int) -> str:
-    """Write where a handler's line is, as messages begin."""
+    """Write the place of a handler's line, for the start of a message."""
     return f"{scope.handler} ({scope.where}:{line})"
 
 
 def leaves(
     trees: tuple[Tree, ...], is_one: Callable[[Tree], bool] = lambda tree: False
 ) -> tuple[Tree, ...]:
-    """Return the leaves of values, each once, in the order of their first use; a part that `is_one`
-    counts as a leaf."""
+    """Return the leaves of values, each once, in order of first use.
+
+    A part for which `is_one` is true counts as a leaf.
+    """
     unique: dict[Tree, None] = {}
     seen: set[int] = set()
     stack = list(reversed(trees))
@@ -143,5 +149,5 @@ def has_old(tree: Tree) -> bool:
 
 
 def first_line(tree: Tree) -> int:
-    """Return the line of a value, or of the first of its parts that has one."""
+    """Return the line of a value, or of the first of its parts with a line."""
     return next((part.line for part in walk_tree(tree) if part.line), 0)

@@ -1,9 +1,9 @@
 """Infers the type of a value from the types of its parts.
 
-`static_type` is the one Python type that a value has wherever it is computed (None aside), as a
-type of the language. It is None where there is no such type: `x if c else 0.5` with an int x is an
-int on some rows and a float on others. `type_of` is the type of a column that holds the value:
-DOUBLE in this example.
+`static_type` is the Python type that a value has wherever it is computed (except where it is None),
+as a type of the language. It is None if there is no single such type: `x if c else 0.5` with an int
+x is an int on some rows and a float on others. `type_of` is the type of a column that holds the
+value: DOUBLE in this example.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ _FUNCTIONS: Mapping[Callable[..., object], pa.DataType] = {
 
 
 def static_type(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> pa.DataType | None:
-    """Return the one type of a value, or None; `old` is that of a merge's old value."""
+    """Return the static type of a value, or None; `old` is the type of a merge's old value."""
     typing = _Typing(scope, old)
     from_below(tree, scope, ("type", old), typing.of)
     return typing.of(tree)
 
 
 def type_of(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> pa.DataType | None:
-    """Return the type of a column that takes the value, or None where it is not known."""
+    """Return the type of a column that can hold the value, or None if it is not known."""
     static_type(tree, scope, old)
     typing = _Typing(scope, old)
     from_below(tree, scope, ("column", old), typing.column)
@@ -105,8 +105,10 @@ def type_of(tree: Tree, scope: Scope, old: pa.DataType | None = None) -> pa.Data
 
 
 def const_type(value: object) -> pa.DataType | None:
-    """Return the type of a constant, or None; values of classes derived from int, str … have
-    none."""
+    """Return the type of a constant, or None.
+
+    Values of classes derived from int, str … have none.
+    """
     if value is not None and type(value) not in _PLAIN:
         return None
     match value:
@@ -128,7 +130,7 @@ def const_type(value: object) -> pa.DataType | None:
 
 
 def has_no_elements(dtype: pa.DataType) -> bool:
-    """Tell whether a type is that of a list without elements, or of lists of such.
+    """Tell whether a type is that of an empty list, or of lists of empty lists.
 
     >>> has_no_elements(pa.list_(NULL)), has_no_elements(pa.list_(BIGINT)), has_no_elements(NULL)
     (True, False, False)
@@ -139,14 +141,14 @@ def has_no_elements(dtype: pa.DataType) -> bool:
 
 
 def as_number(dtype: pa.DataType | None) -> pa.DataType | None:
-    """Return BIGINT for what is an int in arithmetic, DOUBLE for a float, else None."""
+    """Return BIGINT for a type that is an int in arithmetic, DOUBLE for a float, else None."""
     if dtype in (BIGINT, INT, BOOLEAN):
         return BIGINT
     return dtype if dtype == DOUBLE else None
 
 
 def merged(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
-    """Return the type of a value that is of one or of the other; None is a value of each."""
+    """Return the type of a value that may have either type; None (NULL) fits any type."""
     if one is None or other is None:
         return None
     if one == other or other == NULL:
@@ -161,7 +163,7 @@ def merged(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | 
 
 
 def widened(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
-    """Return the type of a column that takes values of both types."""
+    """Return the type of a column that can hold values of both types."""
     same = merged(one, other)
     if same is not None or one is None or other is None:
         return same
@@ -179,7 +181,7 @@ def _list_of(elements: list[pa.DataType | None]) -> pa.DataType | None:
 
 
 def _looked_up(table: dict[object, object]) -> pa.DataType | None:
-    """Return the type of all values of a constant dict."""
+    """Return the common type of all values of a constant dict."""
     common: pa.DataType | None = NULL
     for value in table.values():
         common = merged(common, const_type(value))
@@ -310,7 +312,7 @@ class _Typing:
         whole = as_number(base) == as_number(exponent) == BIGINT
         if whole and isinstance(written, Const) and isinstance(written.value, int):
             return BIGINT if written.value >= 0 else DOUBLE
-        return None  # a negative number to a fraction is complex
+        return None  # a negative number to a fractional power is complex
 
     def _item(self, of: pa.DataType | None, index: Tree) -> pa.DataType | None:
         if of is None:
@@ -369,11 +371,11 @@ class _Typing:
             return self._folded(tree, first.value_type)
         try:
             return _FUNCTIONS.get(function)
-        except TypeError:  # a callable object that cannot be hashed
+        except TypeError:  # a callable object that is not hashable
             return None
 
     def _arguments(self, tree: Python) -> Scope | None:
-        """Return the scope of what a call is like, if the types of its arguments are known."""
+        """Return the scope in which a call is typed, if its arguments' types are known."""
         types = [self.of(arg) for arg in tree.args]
         fields = {str(i): ("", dtype) for i, dtype in enumerate(types) if dtype is not None}
         return Scope(fields) if len(fields) == len(types) else None
@@ -389,7 +391,7 @@ class _Typing:
 
     def _folded(self, tree: Python, element: pa.DataType) -> pa.DataType | None:
         """Return the type of `sum`, `min` or `max` over a list."""
-        if tree.function is sum:  # the sum of no floats is the int 0
+        if tree.function is sum:  # without elements, the sum is the int 0
             whole = element == NULL or as_number(element) == BIGINT
             return BIGINT if whole and len(tree.args) == 1 and not tree.keywords else None
         common: pa.DataType | None = element

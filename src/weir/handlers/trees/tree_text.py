@@ -11,7 +11,7 @@ _LONGEST = 120
 
 
 def tree_text(tree: Tree, reads: Mapping[int, str] | None = None) -> str:
-    """Write a value as Python; `reads` says what reads are called, by their orders.
+    """Write a value as Python; `reads` has the names of reads, by order.
 
     >>> from weir.handlers.trees.values import Const, Field, Op, ReadValue
     >>> tree_text(Op("gt", (Op("add", (Field("a"), Const(1))), ReadValue(3))), {3: "n.get(e.a)"})

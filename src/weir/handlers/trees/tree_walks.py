@@ -19,7 +19,7 @@ from weir.handlers.trees.values import (
 
 
 def walk_tree(tree: Tree) -> Iterator[Tree]:
-    """Yield the tree and all that it is made of, parents first; what is shared comes once.
+    """Yield the tree and all its parts, parents first; a shared part comes once.
 
     >>> from weir.handlers.trees.values import Const, Field
     >>> [type(t).__name__ for t in walk_tree(Op("add", (Field("a"), Const(1))))]
@@ -37,7 +37,7 @@ def walk_tree(tree: Tree) -> Iterator[Tree]:
 def changed_tree(
     tree: Tree, change: Callable[[Tree], Tree], shared: dict[int, Tree] | None = None
 ) -> Tree:
-    """Return the tree with its leaves changed; what is shared stays shared.
+    """Return the tree with its leaves changed; shared parts stay shared.
 
     >>> from weir.handlers.trees.values import Field
     >>> changed_tree(Op("neg", (Field("a"),)), lambda leaf: Field("b"))
@@ -69,7 +69,7 @@ def changed_tree(
 
 
 def trees_of(access: Access) -> tuple[Tree, ...]:
-    """Return all values that an access is made of, its guard and its loop's list included."""
+    """Return all values of an access, including its guard and its loop's list."""
     own: tuple[Tree, ...] = ()
     match access:
         case GetAccess():
@@ -83,7 +83,7 @@ def trees_of(access: Access) -> tuple[Tree, ...]:
 
 
 def conjuncts_of(guard: Tree) -> tuple[Tree, ...]:
-    """Return the parts of a condition that are tried one after the other.
+    """Return the parts of a condition, which are tried one after the other.
 
     >>> from weir.handlers.trees.values import Field
     >>> conjuncts_of(Op("and", (Op("and", (Field("a"), Field("b"))), Field("c"))))
@@ -114,9 +114,9 @@ def moved(
     blocks: dict[int, int],
     shared: dict[int, Tree],
 ) -> GetAccess | MergeAccess | EmitAccess:
-    """Return the access with all orders in it raised, and loops called as `blocks` says.
+    """Return the access with all orders in it raised by `by`, and loops renumbered by `blocks`.
 
-    `shared` has the trees of the same handler that were changed before: they stay shared.
+    `shared` has the handler's trees that were already changed; they stay shared.
     """
 
     def leaf(tree: Tree) -> Tree:

@@ -1,16 +1,16 @@
-"""Values of a handler as trees: what an expression of the handler's source computes, and from what.
+"""Represents a handler's values as trees: what an expression of its source computes from what.
 
-Analysis (`analysis.py`) makes them by running a handler's source symbolically: local variables,
-helpers and branches are gone, only the event, the answers of reads, constants and Python's own
+Analysis (`analysis.py`) makes them by running a handler's source symbolically. Local variables,
+helpers and branches are gone; the event, the answers of reads, constants and Python's own
 operations are left. `column_values.py` turns a tree into a column expression, or into a function
 that is called row by row; both have the meaning that CPython gives to the source.
 
 Contract
-1. Trees are immutable, hashable values; equality ignores `line`. Constants are equal only where
-   nothing tells them apart: 1, 1.0 and True are three, 0.0 and -0.0 are two. (A value that cannot
-   be hashed is compared by identity.) Parts are shared, and a tree that is written out may be very
-   much larger than its parts: a walk visits a shared part once. Hashes are kept, and trees that
-   compared equal are one for the next comparison.
+1. Trees are immutable, hashable values; equality ignores `line`. Constants are equal only if they
+   cannot be distinguished: 1, 1.0 and True are three constants, 0.0 and -0.0 are two. (A value that
+   is not hashable is compared by identity.) Parts are shared, so a tree that is written out may be
+   very much larger than in memory; a walk visits a shared part once. Hashes are kept, and trees
+   that were found equal are remembered as one for the next comparison.
 2. A tree has no effects. Evaluating it may raise; it is evaluated only where its guard holds.
 3. `Op.name` is one of the names below; the arguments are evaluated from left to right, those of
    `and`, `or`, `if` only as far as Python does.
@@ -41,24 +41,24 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tree:
-    """A `Tree` is a node of a tree; `line` is where it stands in the source."""
+    """A node of a tree; `line` is its line in the source."""
 
     line: int = field(default=0, compare=False, repr=False)
     _hash: int | None = field(default=None, init=False, compare=False, repr=False)
     _twin: Tree | None = field(default=None, init=False, compare=False, repr=False)
-    """An equal tree, which stands for this one in comparisons."""
+    """An equal tree that stands for this one in comparisons."""
 
     def parts(self) -> tuple[object, ...]:
         """Return what two trees of one class are compared by."""
         return tuple(getattr(self, f.name) for f in fields(self) if f.compare)
 
     def own(self) -> tuple[object, ...]:
-        """Return what a node is, apart from its children."""
+        """Return a node's contents apart from its children."""
         return self.parts()
 
     def __hash__(self) -> int:
         if self._hash is None:
-            for part in bottom_up(self):  # which are then one step each, however deep it is
+            for part in bottom_up(self):  # each hash is then one step, however deep the tree is
                 if part._hash is None:
                     value = hash((type(part).__name__, *part.parts()))
                     object.__setattr__(part, "_hash", value)
@@ -71,7 +71,7 @@ class Tree:
         return _are_equal(self, other) if isinstance(other, Tree) else NotImplemented
 
     def __reduce__(self) -> tuple[object, ...]:
-        # As a list of its parts: pickle, too, has only so much stack. Hashes are not in it, as they
+        # A list of its parts, because pickle's stack is limited. Hashes are left out, as they
         # differ from process to process.
         numbers: dict[int, int] = {}
         listed = []
@@ -82,12 +82,12 @@ class Tree:
         return _remade, (listed,)
 
     def named(self) -> dict[str, Any]:
-        """Return the fields that hold no trees."""
+        """Return the fields that are not trees."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
 
     @classmethod
     def build(cls, below: Sequence[Tree], **named: Any) -> Tree:
-        """Return a node of its children and its other fields."""
+        """Return a node with these children and these other fields."""
         return cls(**named)
 
 
@@ -125,41 +125,41 @@ def _remade(listed: list[tuple[type[Tree], int, dict[str, Any], list[int]]]) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field(Tree):
-    """A `Field` is `e.name`: a column of the event."""
+    """A column of the event: `e.name`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instant(Tree):
-    """An `Instant` is `e.vs` or `e.ve`, in ticks; `e.ve` of an open event is None."""
+    """`e.vs` or `e.ve`, in ticks; `e.ve` of an open event is None."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadValue(Tree):
-    """A `ReadValue` is what a read gives; `order` is the number of its `GetAccess`."""
+    """The answer of a read; `order` is the number of its `GetAccess`."""
 
     order: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Element(Tree):
-    """An `Element` is the loop's variable in `for x in …`; `block` is the number of the loop."""
+    """The variable of a loop `for x in …`; `block` is the number of the loop."""
 
     block: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opaque(Tree):
-    """An `Opaque` is a value that only CPython can compute, by running the handler.
+    """A value that only CPython can compute, by running the handler.
 
-    Each has a number of its own, counted through the handler: those that are made within a loop
-    have numbers from the loop's first on. `type` is that of a column that takes the value, if it is
-    known; `is_exact` tells whether the value has that type wherever it is computed (None aside).
-    `elements` is the type of what is in it, where it is a list that the handler has filled, or of
-    the keys, where it is such a dict.
+    Each has its own number, counted through the handler; values that are made in a loop have
+    numbers from the loop's first on. `type` is the type of a column that can hold the value, if it
+    is known. `is_exact` tells whether the value has that type wherever it is computed (except where
+    it is None). `elements` is the type of the elements of a list that the handler has filled, or of
+    the keys of such a dict.
     """
 
     number: int
@@ -173,12 +173,12 @@ class Opaque(Tree):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Old(Tree):
-    """An `Old` is the argument of a merge's function: the cell's value before the merge."""
+    """The argument of a merge's function: the cell's value before the merge."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Const(Tree):
-    """A `Const` is a constant of the source, a parameter's value, or an immutable global."""
+    """A constant of the source, a parameter's value, or an immutable global."""
 
     value: object
 
@@ -187,7 +187,7 @@ class Const(Tree):
 
 
 def _comparable(value: object) -> tuple[object, ...]:
-    """Return what two constants are compared by: Python says that True == 1 == 1.0."""
+    """Return what two constants are compared by, since in Python True == 1 == 1.0."""
     match value:
         case float():
             return float, value.hex()
@@ -206,7 +206,7 @@ def _comparable(value: object) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op(Tree):
-    """An `Op` is one of Python's own operations (the names are at the head of this module)."""
+    """One of Python's own operations (the names are at the head of this module)."""
 
     name: str
     args: tuple[Tree, ...]
@@ -224,7 +224,7 @@ class Op(Tree):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute(Tree):
-    """An `Attribute` is `a.name` of a value that is not the event: a struct's field, `x.real` …"""
+    """`a.name` of a value that is not the event: a struct's field, `x.real` …"""
 
     of: Tree
     name: str
@@ -242,7 +242,7 @@ class Attribute(Tree):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Method(Tree):
-    """A `Method` is a call `a.name(…)` of a method of a str, list, dict, tuple, int … value."""
+    """A call `a.name(…)` of a method of a str, list, dict, tuple, int … value."""
 
     of: Tree
     name: str
@@ -263,11 +263,11 @@ class Method(Tree):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Python(Tree):
-    """A `Python` is a call of a function: a built-in (`len`), one of the library (`re.search`,
-    `math.log`), a `@weir.udf`, or the user's own that analysis did not look into.
+    """A call of a function that is pure as far as analysis can tell.
 
-    It is pure as far as analysis can tell. `result` is its declared type, if it has one; `like` a
-    value of the same type, over the fields "0", "1" … in the place of its arguments.
+    The function is a built-in (`len`), one of the library (`re.search`, `math.log`), a `@weir.udf`,
+    or a user's function that analysis did not read. `result` is its declared type, if it has one.
+    `like` is a value of the same type, with the fields "0", "1" … in the place of its arguments.
     """
 
     function: Callable[..., object]
@@ -316,8 +316,9 @@ def children(value: Tree) -> tuple[Tree, ...]:
 
 
 def bottom_up(*roots: Tree, bound: Container[Tree] = ()) -> Iterator[Tree]:
-    """Yield all nodes of values, what a node is made of before the node, each once; those that are
-    `bound` are not descended into.
+    """Yield all nodes of values, children before parents, each once.
+
+    The children of a node in `bound` are left out.
 
     >>> [type(t).__name__ for t in bottom_up(Op("neg", (Field("a"),)))]
     ['Field', 'Op']
