@@ -1,8 +1,8 @@
 """Checks the formats in which times are written as text, and converts them to one form.
 
 DATE_FORMAT takes the letters of Spark and Flink (`yyyy-MM-dd HH:mm:ss`), STRFTIME the codes of
-DuckDB and Python (`%Y-%m-%d %H:%M:%S`). The one form is a list of parts, each a literal text or
-one of `FIELDS`, with how it is written.
+DuckDB and Python (`%Y-%m-%d %H:%M:%S`). Both are converted to a list of parts. Each part is a
+literal text, or one of `FIELDS` with how it is written.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ TimeField: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TimePart:
-    """A `TimePart` is a field of a time: numbers have at least `digits`, a name its first `digits`
-    letters (0: all), a fraction of a second just so many."""
+    """A field of a time, and how it is written.
+
+    Numbers have at least `digits` digits, a name its first `digits` letters (0: all), and a
+    fraction of a second exactly `digits` digits."""
 
     field: TimeField
     digits: int
@@ -81,7 +83,7 @@ _SLIPS = {
 
 
 def letter_format(text: str) -> tuple[TimePart | str, ...]:
-    """Return the parts of a format in letters; PlanError for one that there is not.
+    """Return the parts of a format in letters; raise PlanError for an unknown letter.
 
     >>> letter_format("HH:mm")
     (TimePart(field='hour', digits=2), ':', TimePart(field='minute', digits=2))
@@ -111,7 +113,7 @@ def letter_format(text: str) -> tuple[TimePart | str, ...]:
 
 
 def code_format(text: str) -> tuple[TimePart | str, ...]:
-    """Return the parts of a format in % codes; PlanError for one that there is not.
+    """Return the parts of a format in % codes; raise PlanError for an unknown code.
 
     >>> code_format("%Hh")
     (TimePart(field='hour', digits=2), 'h')
