@@ -1,6 +1,6 @@
 """Functions of other SQL dialects that Weir does not have, and what to use instead.
 
-Scripts accept those that it has under other names (`script/expression_translation.py`).
+Functions that Weir has under another name are translated in `script/expression_translation.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _JSON = "declare the column as STRUCT(a BIGINT, …) in STREAM, and read s.a"
 
 
 def by_name(names_of: Mapping[str, str]) -> dict[str, str]:
-    """Turn a table of hints, each with the names that it is for, into one from names to hints.
+    """Invert a table of hints, each with the names that it is for: return the hint of each name.
 
     >>> by_name({"write AVG(x)": "mean average"})
     {'mean': 'write AVG(x)', 'average': 'write AVG(x)'}
@@ -131,7 +131,7 @@ _HINTS = by_name(
 
 
 def function_hint(name: str) -> str:
-    """Say what Weir has for a function of another dialect; '' for one that none has.
+    """Return what Weir has for a function of another dialect; '' if no dialect has it.
 
     >>> function_hint("TUMBLE_START")
     'write window_start'
