@@ -38,9 +38,9 @@ def sized(node: Node, position: Position | None = None) -> Node:
         )
     if branches > MOST_BRANCHES:
         raise PlanError(
-            f"the branches of all UNION ALLs below are more than {MOST_BRANCHES}",
+            f"more than {MOST_BRANCHES} branches in all UNION ALLs below",
             position=position,
-            hint="a stream in two branches counts twice, with all that it unites itself",
+            hint="a stream in two branches counts twice, with all branches of its own",
         )
     return node
 

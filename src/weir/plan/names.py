@@ -38,7 +38,7 @@ def check_distinct(names: Iterable[tuple[str, Position | None]]) -> None:
                 f"two columns are called `{name}`",
                 position=position,
                 hint="rename one with AS",
-                python=f"name those that are wanted, w=col({name!r}) under another name; of a "
-                "join, 'A.*' are those of one side",
+                python=f"select columns one by one, w=col({name!r}) under another name; after a "
+                "join, 'A.*' selects those of one side",
             )
         seen.add(name)

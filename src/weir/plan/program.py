@@ -53,7 +53,7 @@ def turned_away(source: Source, kind: StreamKind, path: str) -> Output:
     if clashing:
         message = f"LATE rows of {source.name} have a column `{clashing[0]}` of their own"
         names = ", ".join(LATE_ORIGIN)
-        hint = f"the columns {names} say where a late row stood; call that of the STREAM otherwise"
+        hint = f"the columns {names} say where a late row stood; rename that of the STREAM"
         raise PlanError(message, hint=hint)
     return Output(source.name, source, path, kind)
 

@@ -117,7 +117,7 @@ def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Ch
                 hint="set it on a stream that is computed from the input, or use checkpoint(d)",
             )
         every = next((s.every for s in (own, default) if s is not None), DEFAULT_EVERY)
-        return Choice(NamedStrategy("checkpoint", every), "a source keeps where it stands", horizon)
+        return Choice(NamedStrategy("checkpoint", every), "a source keeps its position", horizon)
     wanted = own or default
     if wanted is None:
         return _planned(stage, horizon)
@@ -128,7 +128,7 @@ def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Ch
             hint="checkpoint(10s), or no strategy: then the planner chooses",
         )
     whose = "stage" if own is not None else "program"
-    why = f"said of the {whose}"
+    why = f"set for the {whose}"
     return Choice(wanted, f"{why}; {horizon.why}" if wanted.needs_horizon else why, horizon)
 
 

@@ -61,8 +61,8 @@ _HINTS = by_name(
         "write COUNT(*) FILTER (WHERE condition)": "count_if countif",
         "write SUM(x) FILTER (WHERE condition)": "sum_if sumif",
         "write AVG(x)": "mean average",
-        "write VARIANCE(x), which is a sample's": "var_samp var_pop var",
-        "write STDDEV(x), which is a sample's": "stddev_samp stddev_pop std stdev",
+        "write VARIANCE(x), the sample variance": "var_samp var_pop var",
+        "write STDDEV(x), the sample standard deviation": "stddev_samp stddev_pop std stdev",
         "write QUANTILE_CONT(x, p), or QUANTILE_DISC(x, p)": (
             "percentile percentile_cont approx_percentile percentile_approx quantile"
         ),

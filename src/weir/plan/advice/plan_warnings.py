@@ -63,7 +63,7 @@ def plain_words(what: str, number: int, quote: str = "") -> tuple[str, str]:
     Python programs write durations in quotes."""
     message = f"{what}: {number} is {number:,} microseconds here, as the times are TIMESTAMPs"
     seconds, ticks = (f"{quote}{text}{quote}" for text in (f"{number}s", duration_text(number)))
-    return message, f"write {seconds} for seconds, or {ticks} for what it is"
+    return message, f"write {seconds} for seconds, or {ticks} to keep the value"
 
 
 def warn_of_plain(what: str, durations: Iterable[Ticks | None], nodes: Iterable[Node]) -> None:
@@ -87,7 +87,10 @@ def warn_of_null(function: str) -> None:
     message, instead = {
         "eq": ("`== None` is never true", ".is_null()"),
         "ne": ("`!= None` is never true", ".is_not_null()"),
-        "in": ("None in isin(…) equals nothing, and with ~ none is true", "isin(…) | ….is_null()"),
+        "in": (
+            "None in isin(…) equals nothing, and makes ~isin(…) never true",
+            "isin(…) | ….is_null()",
+        ),
     }[function]
     warn(f"{message}; write {instead}")
 

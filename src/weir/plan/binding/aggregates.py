@@ -131,7 +131,7 @@ def _quantile(call: AggregateCall) -> AggregateCall:
         raise PlanError(
             f"the p of {call.function.upper()} has more than 18 decimals: {params[0]}",
             position=call.position,
-            hint="round it; fewer decimals tell any two rows apart",
+            hint="round it; 18 decimals are enough for any number of rows",
         )
     return replace(call, args=args, params=params)
 

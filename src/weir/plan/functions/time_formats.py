@@ -107,7 +107,7 @@ def letter_format(text: str) -> tuple[TimePart | str, ...]:
         elif word in _LETTERS:
             parts.append(_LETTERS[word])
         else:
-            choices = f"there are {', '.join(_LETTERS)}; other letters stand in single quotes"
+            choices = f"the letters are {', '.join(_LETTERS)}; others stand in single quotes"
             raise PlanError(f"DATE_FORMAT has no `{word}`", hint=_SLIPS.get(word[0], choices))
     return tuple(parts)
 
@@ -124,6 +124,6 @@ def code_format(text: str) -> tuple[TimePart | str, ...]:
     for code, literal in zip(codes[::2], codes[1::2], strict=True):
         if code not in _CODES:
             choices = ", ".join(f"%{c}" for c in _CODES)
-            raise PlanError(f"STRFTIME has no `%{code}`", hint=f"there are {choices}")
+            raise PlanError(f"STRFTIME has no `%{code}`", hint=f"the codes are {choices}")
         parts += (*_CODES[code], literal)
     return tuple(part for part in parts if part)
