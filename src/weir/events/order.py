@@ -32,7 +32,9 @@ KeyOf = Callable[[RowIndices | None], Int64s]
 
 
 def order_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
-    """Return codes that compare as the values of the array do; with `exact`, −0 comes before 0.
+    """Return codes that compare as the values of the array do.
+
+    With `exact`, −0 comes before 0.
 
     >>> order_codes(pa.array(["b", None, "a", "b"])).tolist()
     [2, 0, 1, 2]

@@ -15,7 +15,7 @@ from weir.events.types import DATE
 from weir.events.value_text import format_dates, format_timestamps
 
 SLICE = 4096
-"""Values that are converted in one call."""
+"""How many values are converted in one call."""
 
 
 def slices(length: int) -> Iterator[tuple[int, int]]:

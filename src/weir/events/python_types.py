@@ -77,7 +77,7 @@ def _shown(written: object) -> str:
 
 
 def _instead(written: object) -> str:
-    """Say what to write for a type that the language does not have."""
+    """Return a hint what to write for a type that the language does not have."""
     if isinstance(written, pa.DataType):
         is_a = pa.types
         for is_it, instead in (

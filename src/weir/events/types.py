@@ -62,7 +62,7 @@ def simple_type(name: str) -> pa.DataType | None:
 
 
 def type_name(dtype: pa.DataType, field_name: Callable[[str], str] = str) -> str:
-    """Return how a script writes a type.
+    """Return the type as a script writes it.
 
     >>> type_name(pa.list_(pa.decimal128(10, 2)))
     'LIST(DECIMAL(10, 2))'
@@ -140,7 +140,7 @@ def is_numeric(dtype: pa.DataType) -> bool:
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Return the type of a name in a script; PlanError for an unknown name.
+    """Return the type of a name in a script; raise PlanError if it is unknown.
 
     >>> parse_type("LIST(DECIMAL(10, 2))") == pa.list_(pa.decimal128(10, 2))
     True
@@ -149,7 +149,7 @@ def parse_type(text: str) -> pa.DataType:
 
 
 def parse_stored_type(text: str) -> pa.DataType:
-    """Return the type that `stored_type_name` wrote; PlanError for any other text.
+    """Return the type that `stored_type_name` wrote; raise PlanError for any other text.
 
     >>> parse_stored_type('STRUCT("x y" LIST(NULL))')
     StructType(struct<x y: list<item: null>>)

@@ -4,11 +4,11 @@ Contract of a stateful kernel
 1. `step(slices, cti)` gets, for each input, all rows with previous cti ≤ vs < cti, in merge order.
    It returns the rows that became final and the output CTI.
 2. Rows come out ordered by (final, vs, ve, payload), where `final` is the smallest CTI at which the
-   row can be known. So a step over [a, c) returns the same rows in the same order as steps over [a,
-   b) and [b, c).
+   row can be known. So a step over [a, c) returns the same rows in the same order as two steps,
+   over [a, b) and [b, c).
 3. No later row has vs below the output CTI.
 4. `snapshot()` returns the whole state as named Arrow tables that include the key columns. A new
-   kernel that has called `load` on it continues as if nothing had happened.
+   kernel that has called `load` with them continues as if nothing had happened.
 5. `state_rows` counts the rows held; it is bounded by what is still live.
 6. `right_from` is START, except while a chain is rebuilt from its input. Then rows that start
    before it may be computed from incomplete input and are not needed: the caller of `step` drops
@@ -47,8 +47,9 @@ class Kernel(Protocol):
 
 
 def emitted(parts: Sequence[tuple[Int64s, Batch]]) -> Batch:
-    """Sort rows into the order of emission; each part has the times at which its rows became
-    final."""
+    """Sort rows into the order of emission.
+
+    Each part has the times at which its rows became final."""
     final = np.concatenate([f for f, _ in parts]) if len(parts) > 1 else parts[0][0]
     rows = concat_batches([b for _, b in parts])
     if len(rows) < 2:

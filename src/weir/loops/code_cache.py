@@ -80,8 +80,7 @@ def kind() -> str:
 
 
 def kind_of(text: str, versions: Sequence[str], processor: Sequence[str]) -> str:
-    """Return a kind: a hash of the loops' stamp, the versions, and the processor as LLVM names
-    it."""
+    """Return a kind: a hash of the loops' stamp, the versions and LLVM's name of the processor."""
     everything = repr((FORMAT, text, tuple(versions), tuple(processor)))
     return hashlib.sha256(everything.encode()).hexdigest()[:24]
 

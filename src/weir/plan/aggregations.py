@@ -59,8 +59,9 @@ class Aggregation:
         return frozenset(c for c in (*self.args, self.filter) if c is not None)
 
     def can_fail(self, below: Schema) -> bool:
-        """Tell whether it can fail: the value may not fit its type, or the user's code computes
-        it."""
+        """Tell whether it can fail.
+
+        The value may not fit its type, or the user's code may raise."""
         if self.function == "user":
             return True
         if self.function not in ("sum", "avg"):

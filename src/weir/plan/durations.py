@@ -72,7 +72,7 @@ def duration_text(ticks: int) -> str:
 
 
 def rounded_up(ticks: int) -> int:
-    """Round a duration up to one that is short to write.
+    """Round a duration up to one with a short text.
 
     >>> duration_text(rounded_up(629_679)), duration_text(rounded_up(61_000_000))
     ('630ms', '2m')

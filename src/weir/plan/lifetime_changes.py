@@ -70,8 +70,7 @@ class Quantize:
 
 @dataclass(frozen=True, slots=True)
 class HopLifetime:
-    """The event is valid from the next grid point on, as long as windows of this size contain
-    it."""
+    """The event is valid from the next grid point on, while windows of this size contain it."""
 
     size: int
     hop: int

@@ -39,8 +39,7 @@ from weir.plan.traversal import ordered_nodes, reader_counts
 
 
 def origin_depths(program: Program) -> dict[Node, int]:
-    """Return how many origin columns each node's rows carry: 0 if they are not needed or not
-    there."""
+    """Return how many origin columns each node's rows carry; 0 if none are needed or there."""
     nodes = ordered_nodes(o.node for o in program.outputs)
     asked = _nodes_asked_for_origins(nodes, _nodes_with_failing_readers(program, nodes))
     depths: dict[Node, int] = {}

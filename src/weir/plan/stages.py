@@ -328,8 +328,7 @@ def stage_schema(stage: Stage) -> Schema:
 
 
 def _carried(split_by: tuple[str, ...], node: Node, port: int = 0) -> tuple[str, ...] | None:
-    """Return the names that an input's split columns have above the operator; None if one is
-    lost."""
+    """Return the names of an input's split columns above the operator; None if one is lost."""
     names = {below: name for name, below in node.passed_columns(port).items()}
     return tuple(names[k] for k in split_by) if all(k in names for k in split_by) else None
 

@@ -82,8 +82,7 @@ kinds a compiled loop has."""
 
 
 def told_kinds(of_list: bool) -> tuple[MergeKind, ...]:
-    """Return the kinds that one value of a row can describe, for a state that is a LIST or is
-    not."""
+    """Return the kinds that one value of a row can describe, for LIST states or for others."""
     kinds = (t for t in MERGE_TRAITS.values() if t.is_value)
     return tuple(t.kind for t in kinds if t.kind == "set" or t.of_elements == of_list)
 
@@ -315,8 +314,9 @@ class RowRunner(Protocol):
 
     @property
     def loop(self) -> Callable[[Iterable[tuple[Any, ...]]], None]:
-        """A function that runs rows of port 0 at all its places and counts the cursor's row from
-        0."""
+        """A function that runs rows of port 0 at all its places.
+
+        It counts the cursor's row from 0."""
 
     def bound(self) -> AbstractContextManager[None]: ...
 

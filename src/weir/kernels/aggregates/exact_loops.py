@@ -46,8 +46,9 @@ def limb_range(bits: I64s, counted: Booleans):
 
 @in_place
 def add_limbs(lanes, row, at, low, magnitude, negative, position):
-    """Add ±magnitude·2^position to the lanes, which begin with limb `low`; magnitude is below
-    2⁵⁴."""
+    """Add ±magnitude·2^position to the lanes, the first of which is of limb `low`.
+
+    The magnitude is below 2⁵⁴."""
     limb = (position >> 5) - low + at
     shift = np.uint64(position & 31)
     mask = np.uint64(0xFFFFFFFF)
@@ -109,9 +110,10 @@ def encode_specials(bits: I64s, counted: Booleans, lanes: I64Table, at: I64):
 
 @compiled
 def round_quotient(lanes: I64Table, low: I64, unit: I64, divisors: I64s):
-    """Divide each row's sum by its divisor (1 ≤ divisor < 2³¹), rounded once.
+    """Divide each row's sum by the row's divisor (1 ≤ divisor < 2³¹), rounded once.
 
-    Also return a mask of the rows that are left to `exact_sum`: their results are subnormal.
+    Also return a mask of the rows that are left to `exact_sum`, because their results are
+    subnormal.
     """
     rows, width = lanes.shape
     result = np.zeros(rows)
@@ -144,8 +146,9 @@ def round_quotient(lanes: I64Table, low: I64, unit: I64, divisors: I64s):
 
 @in_place
 def _digits_of(lanes, row, digits):
-    """Write the base-2³² digits of a row's absolute value above three zero digits; return its
-    sign."""
+    """Write the base-2³² digits of a row's absolute value above three zero digits.
+
+    Return its sign."""
     width = lanes.shape[1]
     for sign in (1, -1):
         carry = np.int64(0)
@@ -163,8 +166,7 @@ def _digits_of(lanes, row, digits):
 
 @in_place
 def _leading_bits(digits, top, sticky):
-    """Return the 64 leading bits, how far they were shifted up, and whether any lower bit is
-    set."""
+    """Return the 64 leading bits, their shift, and whether any lower bit is set."""
     u = (np.uint64(digits[top]) << np.uint64(32)) | np.uint64(digits[top - 1] if top >= 1 else 0)
     shift = 0
     while not (u >> np.uint64(63)):

@@ -37,8 +37,7 @@ def add_entries(
     lengths: I64s,
     buffer: U8s,
 ):
-    """Append entries to the chains of their panes; return the panes that now wait because of
-    them."""
+    """Append entries to the chains of their panes; return the panes that must wait now."""
     waiting = np.empty((len(entries), 2), dtype=np.int64)
     count = 0
     for i in range(len(entries)):
@@ -214,8 +213,9 @@ def replay_answers(
     out: I64Table,
     rests: I64s,
 ):
-    """Run the operations; at each EMIT, write the nodes that answer the query, and its
-    remainder."""
+    """Run the operations; at each EMIT, write the nodes that answer the query.
+
+    Also write the remainder of a quantile's division."""
     emitted = 0
     for op in range(len(kinds)):
         _change(

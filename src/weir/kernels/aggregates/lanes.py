@@ -31,8 +31,9 @@ ADDITIVE = frozenset({"count_star", "count"}) | _SUMS
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The column and the filter of a moment, which counts the column's rows that pass the
-    filter."""
+    """The column and the filter of a moment.
+
+    The moment counts the column's rows that pass the filter."""
 
     arg: int | None
     filter: int | None

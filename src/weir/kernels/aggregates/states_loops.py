@@ -17,9 +17,9 @@ LANE, WIDTH, LIMB = range(3)
 
 @in_place
 def _words(lanes, row, at, width, words):
-    """Write a sum's words in two's complement; return the range [first, end) of those to keep.
+    """Write a sum's words in two's complement; return the range [first, end) of words to keep.
 
-    Redundant words are outside of it."""
+    All words outside of this range are redundant."""
     carry = np.int64(0)
     for i in range(width):
         total = lanes[row, at + i] + carry
@@ -86,8 +86,9 @@ def unpack_rows(offsets: I32s, data: U8s, places: I64Table, lanes: I64Table, at:
 
 @compiled
 def extents_of(offsets: I32s, data: U8s):
-    """Return the range [lowest, end) of limbs that the states have for each name; (0, 0) for
-    none."""
+    """Return the range [lowest, end) of limbs that the states have for each name.
+
+    It is (0, 0) for a name that no state has."""
     extents = np.zeros((NAMES, 2), dtype=np.int64)
     for row in range(len(offsets) - 1):
         place = offsets[row]

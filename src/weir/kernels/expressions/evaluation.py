@@ -118,8 +118,9 @@ def shown_python(value: object) -> object:
 
 
 def shown_time(ticks: int, time: pa.DataType) -> object:
-    """Return a bound of a lifetime as messages show it: a number or ISO 8601; None for an open
-    end."""
+    """Return a bound of a lifetime as messages show it: a number or ISO 8601.
+
+    An open end is None."""
     if ticks == OPEN:
         return None
     return ticks if time == BIGINT else shown_value(pa.scalar(ticks, time))

@@ -183,8 +183,7 @@ def _row_by_row(function: ScalarFunction) -> RunCall:
 
 
 def _copied(values: list[object], column: pa.Array) -> list[object]:
-    """Return values as handler code gets them: copies that it owns, with all NaNs the same
-    object."""
+    """Return values as handler code gets them: its own copies, with all NaNs the same object."""
     if column.type == DOUBLE and pc.any(pc.is_nan(column)).as_py():
         return [math.nan if value != value else value for value in values]
     copy = copier(column.type)
@@ -211,8 +210,7 @@ def _rows(columns: Sequence[list[object]], length: int, most: int) -> Iterable[t
 
 
 def python_values(column: pa.Array) -> list[object]:
-    """Return the values as Python's; raise `RowFailure` for the first that Python cannot
-    represent."""
+    """Return the values as Python's; raise `RowFailure` for the first that Python lacks."""
     try:
         return python_list(column)
     except (ValueError, OverflowError):  # a time beyond the year 9999

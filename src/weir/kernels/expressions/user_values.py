@@ -261,8 +261,7 @@ def converter(dtype: pa.DataType) -> ConvertValue:
 
 
 def _guarded(convert: ConvertValue, dtype: pa.DataType) -> ConvertValue:
-    """Return a converter that passes None on, and raises `Misfit` if the value's own methods
-    fail."""
+    """Return a converter that accepts None; failures of the value's own methods become `Misfit`."""
 
     def run(value: object) -> object:
         if value is None:

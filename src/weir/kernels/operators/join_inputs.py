@@ -29,8 +29,7 @@ def encode_keys(index: KeyIndex, batch: Batch, columns: Sequence[int]) -> Int64s
 
 
 class JoinKeys:
-    """Numbers the groups of equal keys on both sides; a group lives while any of its rows is
-    held."""
+    """Numbers the groups of equal keys on both sides; a group lives while a row of it is held."""
 
     def __init__(self) -> None:
         self._index = KeyIndex()

@@ -121,7 +121,7 @@ class PresenceKernel:
     def _settle(
         self, touched: Int64s, cti: int, pieces: Int64s, count: int, gone: int
     ) -> tuple[Int64s, int, int]:
-        """Do what is due in these groups, and update their holds and timers."""
+        """Do what is due in these groups; update their holds and timers."""
         pieces, count, gone, moved, armed, emptied = settle(
             touched,
             cti,

@@ -134,8 +134,7 @@ def settle(
 
 @compiled
 def rung(times: I64s, groups: I64s, table: I64Table):
-    """Return the groups whose timer this is; a timer that an earlier one has replaced is
-    ignored."""
+    """Return the groups whose timer this is; skip timers that an earlier one has replaced."""
     rung = np.empty(len(groups), dtype=np.int64)
     count = 0
     for i in range(len(groups)):
@@ -169,9 +168,9 @@ def _cut(group, start, end, vs, links, table, pieces, count):
 
 @compiled
 def _end(group, until, vs, ve, links, table, semi, pieces, count, gone):
-    """Remove the rows that end by `until`; ANTI writes a last piece for each.
+    """Remove the rows that end by `until`; for ANTI, write a last piece for each of them.
 
-    They end after the edge."""
+    The rows end after their key's edge, so their last piece is unmatched."""
     while table[group, ROOT] >= 0 and ve[table[group, ROOT]] <= until:
         slot = pop(group, ve, links, table)
         if not semi:

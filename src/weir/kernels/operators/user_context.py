@@ -103,8 +103,9 @@ class Context:
 
 
 def _time(value: object, what: str) -> int:
-    """Return the ticks of a time, or of an open end, that the user's code passed; raise if
-    invalid."""
+    """Return the ticks of a time, or of an open end, from the user's code.
+
+    Raise TypeError or ValueError if it is invalid."""
     try:
         time = plain_value(value, BIGINT)
     except Misfit as misfit:

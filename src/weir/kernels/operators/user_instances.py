@@ -40,8 +40,7 @@ class UserInstances:
         return bool(self._nested)
 
     def make(self, event: object) -> object:
-        """Return a new instance, with copies of the lists that its class or its arguments
-        provide."""
+        """Return a new instance, with its own copies of lists from its class or its arguments."""
         implementation = self._operator.implementation
         instance = guarded(
             f"{self._operator.name}.__init__",
@@ -100,8 +99,7 @@ class UserInstances:
                 self._set(instance, name, plain, event)
 
     def check_nested(self, instance: object, event: object) -> None:
-        """Raise if a LIST or STRUCT of the state does not have the form that a snapshot
-        restores."""
+        """Raise if a LIST or STRUCT of the state lacks the form that a snapshot restores."""
         for name, dtype in self._nested:
             value = self._get(instance, name, event)
             self._plain(name, value, dtype, event)

@@ -72,9 +72,9 @@ class _Latest(Folding):
 
 
 class _Extreme(Folding):
-    """The merges that may become the largest (smallest); no merge is beyond the one before it.
+    """The merges that may still become the largest (smallest) of the window.
 
-    NaN never replaces a value."""
+    No merge is larger (smaller) than the one before it. NaN never replaces a value."""
 
     __slots__ = ("_best", "_sign")
 

@@ -186,8 +186,7 @@ class FastCells:
         return int(self.table[state, WINDOW])
 
     def drop(self, groups: Int64s, time: int) -> None:
-        """Forget cells of these groups that every read from this time on would see as the
-        default."""
+        """Forget cells of these groups that are the default for every read from this time on."""
         for state, cell in enumerate(self.states):
             if cell.last is not None:
                 drop_merges(

@@ -23,7 +23,10 @@ FINE, OVERFLOW, NULL_ARGUMENT, NULL_CELL = range(4)
 """How a run of requests ended."""
 
 NULL, NAN, PLUS, MINUS, SUMMED = 1, 2, 4, 8, 16
-"""Flags of a cell: it is NULL; these were added to its sum; its value is the sum in its limbs."""
+"""Flags of a cell.
+
+NULL: the cell is NULL. NAN, PLUS, MINUS: these values were added to its sum. SUMMED: its value is
+the sum in its limbs."""
 
 # Columns of the tables that describe requests and states.
 OP, STATE, ARGUMENTS, CONDITIONS, NULLS, ANSWERS, STEP, DEFERS = range(8)
@@ -419,8 +422,7 @@ def _digits_of(limbs, group, at, width, digits):
 
 @in_place
 def carry_limbs(limbs: I64Table, at: I64, width: I64):
-    """Reduce all limbs but the last below 2³², so that there is room for as many additions
-    again."""
+    """Reduce all limbs but the last below 2³², to make room for as many more additions."""
     for group in range(len(limbs)):
         carry = np.int64(0)
         for i in range(width - 1):

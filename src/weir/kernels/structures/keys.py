@@ -55,7 +55,7 @@ class KeyIndex:
         return len(self._first)
 
     def hashes(self, columns: Sequence[pa.Array], length: int) -> Hashes:
-        """Return the hashes of rows by these columns, which only this index understands."""
+        """Return the hashes of rows by these columns; they mean nothing to another index."""
         return hash_keys(columns, length, self._state)
 
     def number_hashes(self, *columns: Int64s) -> Hashes:

@@ -183,8 +183,7 @@ def _merge(table: CellTable, cursor: RowCursor, key_of: CellKeyOf, kind: MergeKi
 
 
 def _settled(cell: Cell, cursor: RowCursor, kind: MergeKind, dtype: pa.DataType) -> AccessMethod:
-    """Return a function that settles an argument of a merge, or the result of a merge's
-    function."""
+    """Return a function that settles a merge's argument, or the result of its function."""
     settle, method = settled_value(dtype), MERGE_TRAITS[kind].method
 
     def settled(x: Any) -> Any:

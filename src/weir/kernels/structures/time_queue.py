@@ -38,7 +38,7 @@ class TimeQueue:
 
     @property
     def next_time(self) -> int:
-        """Return the smallest time that something is due at; `OPEN` when nothing is."""
+        """Return the smallest time at which something is due, or `OPEN`."""
         return min((run.next_time for run in self._runs), default=OPEN)
 
     def add(self, times: Int64s, ids: Int64s) -> None:
@@ -87,7 +87,7 @@ class _Run:
 
 
 class _Merge:
-    """Two runs that become one; what is popped meanwhile is the beginning of the merged run."""
+    """Two runs that are being merged; popped ids are the first ones of the merged run."""
 
     def __init__(self, one: _Run, other: _Run) -> None:
         self._one, self._other = one, other

@@ -20,8 +20,9 @@ KEY, LEFT, RIGHT, SIZE, PRIORITY = range(5)
 """Columns of `nodes`."""
 FIELDS = 5
 _DEEPEST = 256
-"""More than the depth of any tree: for 2³¹ nodes of random priorities, the chance is below
-2⁻¹⁰⁰."""
+"""More than the depth of any tree.
+
+For 2³¹ nodes of random priorities, the chance of such a depth is below 2⁻¹⁰⁰."""
 FIRST, LAST, DISC, CONT, ALL = range(5)
 """Queries: the first node, the last one, a quantile's node, the two nodes around it, all nodes.
 

@@ -30,8 +30,7 @@ class _Box:
 
 
 def svg_of(program: Program) -> str:
-    """Return the graph as an SVG element, with inputs at the top; it uses the colours of its
-    page."""
+    """Return the graph as an SVG element in the colours of its page, with inputs at the top."""
     nodes = ordered_nodes(row_outputs(program))
     boxes = {node: _Box(_lines(node)) for node in nodes}
     width, height = _lay_out(nodes, boxes)

@@ -85,8 +85,7 @@ class Selection:
         return replace(self, draft=self.draft.joined(clause, other.node))
 
     def where(self, condition: Condition) -> Selection:
-        """Keep the rows for which the condition is true, as WHERE; several calls are joined by
-        AND."""
+        """Keep the rows for which the condition is true, as WHERE; repeated calls mean AND."""
         select = self.draft.select
         return self._with(where=both(select.where, as_condition(condition).expr))
 

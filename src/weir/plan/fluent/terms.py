@@ -75,7 +75,7 @@ class Term:
         return replace(self, shown_as=name)
 
     def desc(self) -> Term:
-        """Put the largest first, in `top`."""
+        """Sort the largest first, in `top`."""
         return replace(self, descending=True)
 
     def filter(self, condition: Condition) -> Term:

@@ -113,9 +113,9 @@ class Operator(ABC):
 
     @abstractmethod
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
-        """Return where predicates go that hold for all rows that its reader uses.
+        """Return where predicates can move that hold for all rows that the reader uses.
 
-        None of the predicates can fail."""
+        None of them can fail."""
 
     # --- words ---------------------------------------------------------------------------
 

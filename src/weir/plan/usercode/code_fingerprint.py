@@ -244,8 +244,7 @@ class _Walk:
         return self._reduced(value)
 
     def _set(self, values: set[object] | frozenset[object]) -> str:
-        """Return the sorted texts of a set's elements: a set's own order differs between
-        processes."""
+        """Return the sorted texts of a set's elements; a set's own order varies by process."""
         if len(self._around) == _DEEPEST_SETS:
             return str(len(values))
         texts = []

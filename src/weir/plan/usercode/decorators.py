@@ -220,8 +220,9 @@ def _returned(function: Callable[..., object], name: str) -> pa.DataType:
 
 
 def _added(cls: type) -> tuple[pa.DataType, ...]:
-    """Return the types of `add`'s values: the parameters after self (unless static) and the
-    state."""
+    """Return the types of `add`'s values: its parameters without self and the state.
+
+    A static method has no self."""
     add = _method(cls, "add")
     hints, names = _hints(add), list(inspect.signature(add).parameters)
     skipped = 1 if isinstance(inspect.getattr_static(cls, "add"), staticmethod) else 2

@@ -116,8 +116,7 @@ class OperatorFunction:
     """The file that it comes from, if IMPORT ran that file; see `imported_files.py`."""
 
     def __call__(self, *args: object) -> OperatorCall:
-        """Return the operator with its constants, as in `Op(30m)` of PROCESS, REDUCE and
-        COMBINE."""
+        """Return the operator with its constants, as in PROCESS, REDUCE and COMBINE: `Op(30m)`."""
         return OperatorCall(self, args)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
@@ -174,8 +173,7 @@ class EmittingApp(ABC):
     def emitted_over(
         self, streams: Mapping[str, Stream], params: Mapping[str, object]
     ) -> Mapping[str, Stream]:
-        """Return the emitted streams, by name, when the app's events are the rows of these
-        streams."""
+        """Return what the app emits, by name, when its events are the rows of these streams."""
 
     @abstractmethod
     def travel_with(self, file: ImportedFrom) -> None:

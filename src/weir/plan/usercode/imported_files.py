@@ -169,8 +169,7 @@ class CarriedFunction:
 
 
 def carried(thing: Thing, imported: ImportedFrom | None) -> Thing | CarriedFunction:
-    """Return a function of a program's file in a form that travels; return anything else as it
-    is."""
+    """Return a function of a program's file in a form that travels; return others unchanged."""
     if imported is None or not isinstance(thing, FunctionType):
         return thing
     return CarriedFunction(thing, imported) if imported.files.home_of(thing) is not None else thing

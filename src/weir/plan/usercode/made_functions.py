@@ -39,8 +39,7 @@ class MadeFunction(ABC):
 
     @abstractmethod
     def identity(self) -> tuple[object, ...]:
-        """Return what its fingerprint is computed from: all that it computes, but no line
-        numbers."""
+        """Return what its fingerprint covers: all that it computes, without line numbers."""
 
     @abstractmethod
     def lines(self) -> tuple[int, ...]:

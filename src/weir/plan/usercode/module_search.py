@@ -56,7 +56,7 @@ class ReachedModules:
 
 
 def reached_from(source: bytes, name: str, folder: Path) -> ReachedModules:
-    """Find what a file of this name imports, directly or not."""
+    """Find the modules that a file of this name imports, directly or not."""
     reached = ReachedModules()
     _reach(reached, _imports(source, "", name), folder)
     return reached
