@@ -59,6 +59,7 @@ from weir.reliable.store import Body, ObjectExists
 from weir.reliable.strategies import CheckpointStrategy
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import See, Snapshot
+from weir.reliable.views import StreamLayout, layout_of, view_of_part
 from weir.runtime.instance import Instance, make_cursors
 from weir.runtime.topology import OutletSpec, Topology, VertexSpec, stream_name, vertex_name, wire
 
@@ -74,17 +75,23 @@ SIZE = 1000
 def job_of(stages: int, vertices: int, streams: str) -> Topology:
     """Wire a job in which every vertex of a stage reads all vertices of the one before it."""
 
+    split = layout_of([((0,), vertices)])
+
     def read(stage: int, index: int) -> tuple[str, ...]:
-        part = index if streams == "pair" else 0
-        return tuple(stream_name(vertex_name(stage, w), 0, part) for w in range(vertices))
+        names = (stream_name(vertex_name(stage, w)) for w in range(vertices))
+        return tuple(f"{name}.{index}" if streams == "pair" else name for name in names)
+
+    def outlets(name: str, *, last: bool) -> tuple[OutletSpec, ...]:
+        if last or streams == "vertex":
+            return (OutletSpec(stream_name(name), StreamLayout() if last else split),)
+        return tuple(OutletSpec(f"{stream_name(name)}.{part}") for part in range(vertices))
 
     specs = []
     for stage in range(stages):
         last = stage == stages - 1
         for index in range(vertices):
             name = vertex_name(stage, index)
-            parts = 1 if last or streams == "vertex" else vertices
-            written = tuple(stream_name(name, 0, part) for part in range(parts))
+            view = view_of_part((0,), index, vertices) if streams == "vertex" else None
             inputs = read(stage - 1, index) if stage else ()
             specs.append(
                 VertexSpec(
@@ -94,7 +101,8 @@ def job_of(stages: int, vertices: int, streams: str) -> Topology:
                     index=index,
                     inputs=inputs,
                     ports=(0,) * len(inputs),
-                    outlets=(OutletSpec(written, (0,) if parts > 1 else None),),
+                    outlets=outlets(name, last=last),
+                    views=(view,) * len(inputs),
                 )
             )
     return wire(specs)
@@ -115,7 +123,7 @@ class Steady:
         self.cursors: tuple[Cursor, ...] = make_cursors(spec)
         starts = (0,) * len(spec.outputs) if start is None else start.outputs
         self.streams = {
-            name: LogStream(name, segments.get(name, ()), at)
+            name: LogStream(name, segments.get(name, ()), at, spec.layout(name))
             for name, at in zip(spec.outputs, starts, strict=True)
         }
 

@@ -331,8 +331,8 @@ class OperatorFailed(EventFailed):
 class DeterminismViolation(RunError):
     """A vertex wrote other rows to a stream under numbers that the stream already had.
 
-    >>> print(DeterminismViolation("stream 0.0/0.0: row 3 was 1, written again it is 2"))
-    stream 0.0/0.0: row 3 was 1, written again it is 2
+    >>> print(DeterminismViolation("stream 0.0/0: row 3 was 1, written again it is 2"))
+    stream 0.0/0: row 3 was 1, written again it is 2
     """
 
 

@@ -260,7 +260,7 @@ def _bother_host(url: str) -> None:
         (hello, b""),
         (hello, b"\xc1"),
         (hello, b"\x91" * 100_000),
-        (hello, msgspec.msgpack.encode([Want(-5, "0.0/0.0", -5, 1)])),
+        (hello, msgspec.msgpack.encode([Want(-5, "0.0/0", -5, 1)])),
         (hello, msgspec.msgpack.encode([Bring(1, 2, 3, 4, 5)])),
     )
     for command, words in said:

@@ -213,7 +213,7 @@ def a_store_of_another_format(folder: Path) -> str:
     """The store is of another format."""
     store = copy_of(folder)
     body = (store / "job").read_bytes()
-    (store / "job").write_bytes(body.replace(b"format 5", b"format 99", 1))
+    (store / "job").write_bytes(body.replace(b"format 6", b"format 99", 1))
     for command in (("status",), ("read",), ("store", "--verify"), ("story",)):
         done = weir(folder, command[0], "store", *command[1:])
         if command[0] in ("read", "store"):

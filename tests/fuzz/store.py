@@ -154,8 +154,8 @@ _LEDGER = Ledger(
     number=7,
     base=7,
     checkpoints={"1.0": (checkpoint("1.0", 1, 5, 5),)},
-    segments={"0.0/0.0": (segment("0.0/0.0", 0, 7),)},
-    collected={"0.0/0.0": 2},
+    segments={"0.0/0": (segment("0.0/0", 0, 7),)},
+    collected={"0.0/0": 2},
     incarnations=4,
 )
 _NEXT = LedgerDifference(
@@ -166,8 +166,8 @@ _NEXT = LedgerDifference(
     manager="m",
     incarnations=5,
     checkpoints={"1.0": (1, 0, (checkpoint("1.0", 2, 6, 6),))},
-    segments={"0.0/0.0": (0, 1, (segment("0.0/0.0", 7, 9),))},
-    collected={"0.0/0.0": 3},
+    segments={"0.0/0": (0, 1, (segment("0.0/0", 7, 9),))},
+    collected={"0.0/0": 3},
     suspects={"1.0": ()},
 )
 _FIRST = Ledger(number=0)

@@ -108,8 +108,8 @@ def _reports() -> list[bytes]:
             late=1,
             bad=1,
             checkpoints=(checkpoint("0.0", 1, 5, 5, source, log=3),),
-            segments={"0.0/0.0": (segment("0.0/0.0", 0, 6, source),)},
-            flushed={"0.0/0.0": 0},
+            segments={"0.0/0": (segment("0.0/0", 0, 6, source),)},
+            flushed={"0.0/0": 0},
             log_end=ObjectRef(ingress_key("0.0", 4), 0, 9, 9, "ab"),
         ),
         says(
@@ -122,7 +122,7 @@ def _reports() -> list[bytes]:
             state_rows=3,
             queued_bytes=100,
             checkpoints=(checkpoint("1.0", 1, 5, 5, inner), checkpoint("1.0", 2, 6, 6, inner)),
-            segments={"1.0/0.0": (segment("1.0/0.0", 0, 7, inner),)},
+            segments={"1.0/0": (segment("1.0/0", 0, 7, inner),)},
         ),
         says("sink.0", sink, inputs=(3,), cti=2, events=3, kept=1),
     )
@@ -174,10 +174,10 @@ def _orders_samples() -> list[bytes]:
         "1.0",
         2,
         checkpoint("1.0", 1, 5, 5),
-        inputs={"0.0/0.0": place},
-        floors={"0.0/0.0": 1},
-        collect={"1.0/0.0": 2},
-        segments={"1.0/0.0": (segment("1.0/0.0", 0, 7),)},
+        inputs={"0.0/0": place},
+        floors={"0.0/0": 1},
+        collect={"1.0/0": 2},
+        segments={"1.0/0": (segment("1.0/0", 0, 7),)},
     )
     vertices = [(inner,), (order("0.0"), order("sink.0")), (order("0.0"), inner), ()]
     return [
@@ -194,9 +194,9 @@ def _orders_samples() -> list[bytes]:
                 heard=1,
                 dropped=("sink.0",),
                 served={"0.0": place},
-                segments={"1.0/0.0": (segment("1.0/0.0", 0, 9),)},
-                collect={"1.0/0.0": 4},
-                floors={"0.0/0.0": 2},
+                segments={"1.0/0": (segment("1.0/0", 0, 9),)},
+                collect={"1.0/0": 4},
+                floors={"0.0/0": 2},
             )
         ),
     ]
@@ -233,7 +233,7 @@ def _messages() -> tuple[bytes, ...]:
     )
     filled = Batch(numbers, numbers + 1, columns, (numbers, numbers))
     claim = (1, Entry(3, filled.slice(0, 0), 12), 0)
-    asked = (Want(3, "1.0/0.0", 300, 1 << 20), Room(3, 77), Leave(3), Gone(2), Yours())
+    asked = (Want(3, "1.0/0", 300, 1 << 20), Room(3, 77), Leave(3), Gone(2), Yours())
     made = [
         pack_message((), [(1, Entry(3, filled, 9), 100)]),
         pack_message(asked, [(1, Entry(3, filled.slice(1, 3), 9), 50), claim]),

@@ -18,12 +18,12 @@ from weir.reliable.vertex import RowSpan, See, Snapshot
 from weir.runtime.instance import Instance, SinkInstance, SourceInstance, make_cursors
 from weir.runtime.topology import OutletSpec, Topology, VertexSpec, wire
 
-SOURCE = VertexSpec("0.0", "source", 0, 0, outlets=(OutletSpec(("0.0/0.0",)),))
-INNER = VertexSpec("1.0", "inner", 1, 0, ("0.0/0.0",), (0,), (OutletSpec(("1.0/0.0",)),))
+SOURCE = VertexSpec("0.0", "source", 0, 0, outlets=(OutletSpec("0.0/0"),))
+INNER = VertexSpec("1.0", "inner", 1, 0, ("0.0/0",), (0,), (OutletSpec("1.0/0"),))
 
 
 def topology(sinks: int = 1) -> Topology:
-    readers = [VertexSpec(f"sink.{n}", "sink", n, 0, ("1.0/0.0",), (0,)) for n in range(sinks)]
+    readers = [VertexSpec(f"sink.{n}", "sink", n, 0, ("1.0/0",), (0,)) for n in range(sinks)]
     return wire((SOURCE, INNER, *readers))
 
 
@@ -181,6 +181,7 @@ def report(
     number: int,
     *vertices: VertexReport,
     epoch: int = 0,
+    manager: str = "",
     trouble: str = "",
     trouble_lasts: bool = False,
 ) -> Report:
@@ -189,6 +190,7 @@ def report(
         session=session,
         number=number,
         epoch=epoch,
+        manager=manager,
         address=session,
         slot=0,
         pid=1,

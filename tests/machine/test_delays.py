@@ -9,11 +9,11 @@ from weir.events.batch import OPEN, START
 from weir.job.delays import MARK_EVERY, MOST_MARKS, Delays, ReachedMarks, bucket_of
 from weir.runtime.topology import OutletSpec, VertexSpec, wire
 
-SECOND = VertexSpec("5.0", "source", 5, 0, outlets=(OutletSpec(("5.0/0.0",)),))
-JOIN = VertexSpec("6.0", "inner", 6, 0, ("1.0/0.0", "5.0/0.0"), (0, 1), (OutletSpec(("6.0/0.0",)),))
+SECOND = VertexSpec("5.0", "source", 5, 0, outlets=(OutletSpec("5.0/0"),))
+JOIN = VertexSpec("6.0", "inner", 6, 0, ("1.0/0", "5.0/0"), (0, 1), (OutletSpec("6.0/0"),))
 SINKS = (
-    VertexSpec("sink.0", "sink", 0, 0, ("6.0/0.0",), (0,)),
-    VertexSpec("sink.1", "sink", 1, 0, ("1.0/0.0",), (0,)),
+    VertexSpec("sink.0", "sink", 0, 0, ("6.0/0",), (0,)),
+    VertexSpec("sink.1", "sink", 1, 0, ("1.0/0",), (0,)),
 )
 
 

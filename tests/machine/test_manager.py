@@ -456,7 +456,7 @@ def test_what_a_lost_instance_says_does_not_count() -> None:
 def test_a_vertex_restarts_from_its_newest_usable_checkpoint() -> None:
     job = running()
     made = checkpoint("1.0", 2, 3, 3)
-    log = {"1.0/0.0": (segment("1.0/0.0", 0, 3),)}
+    log = {"1.0/0": (segment("1.0/0", 0, 3),)}
     job.report("h1", job.says("1.0", checkpoints=(made,), segments=log))
     job.machine.lose("h1", 0.0, "killed")
     orders = job.report("h2")
@@ -470,17 +470,17 @@ def test_a_vertex_restarts_from_its_newest_usable_checkpoint() -> None:
 def test_what_cannot_be_read_is_not_relied_on_whoever_speaks_of_it() -> None:
     job = running(strategies=TWO)
     job.report("h2")
-    bad = segment("1.0/0.0", 0, 3)
-    job.report("h1", job.says("1.0", segments={"1.0/0.0": (bad,)}))
+    bad = segment("1.0/0", 0, 3)
+    job.report("h1", job.says("1.0", segments={"1.0/0": (bad,)}))
     before = job.incarnation("1.0")
     job.report("h1", job.says("1.0", status="failed", corrupt=(bad.key,)))
     assert job.incarnation("1.0") > before
-    job.report("h2", job.says("1.0", 1, segments={"1.0/0.0": (bad,)}))
+    job.report("h2", job.says("1.0", 1, segments={"1.0/0": (bad,)}))
     assert bad.key not in job.machine.ledger.names
 
 
 def test_a_vertex_without_a_way_back_ends_the_job_with_everything_kept() -> None:
-    ledger = Ledger(collected={"0.0/0.0": 5})
+    ledger = Ledger(collected={"0.0/0": 5})
     job = Job(ledger)
     job.tick(0.0)
     job.report("h1")
@@ -491,11 +491,11 @@ def test_a_vertex_without_a_way_back_ends_the_job_with_everything_kept() -> None
 def test_the_end_of_a_vertex_without_a_way_back_names_what_could_not_be_read() -> None:
     job = running(strategies=TWO)
     job.report("h2")
-    bad = segment("1.0/0.0", 0, 3)
-    job.report("h1", job.says("1.0", segments={"1.0/0.0": (bad,)}))
+    bad = segment("1.0/0", 0, 3)
+    job.report("h1", job.says("1.0", segments={"1.0/0": (bad,)}))
     job.report("h1", job.says("1.0", status="failed", corrupt=(bad.key,)))
     assert not any(isinstance(c, EndJob) for c in job.out)
-    job.machine.ledger.collected["0.0/0.0"] = 5
+    job.machine.ledger.collected["0.0/0"] = 5
     job.machine.lose("h1", 1.0, "killed")
     job.report("h3")
     job.tick(2.0)
@@ -509,7 +509,7 @@ def test_a_checkpoint_that_nothing_can_stand_in_for_can_be_put_back() -> None:
     made = checkpoint("1.0", 0, 3, 0)
     job.report("h1", job.says("1.0", checkpoints=(made,)))
     job.tick(1.0)
-    assert job.machine.ledger.collected["0.0/0.0"] == 3
+    assert job.machine.ledger.collected["0.0/0"] == 3
     error = f"{made.key} is not in the store"
     job.report("h1", job.says("1.0", status="failed", corrupt=(made.key,), error=error))
     job.tick(2.0)
@@ -536,8 +536,8 @@ def test_an_error_of_a_vertex_ends_the_job_and_deletes_nothing_that_is_needed() 
 def collected_job() -> tuple[Job, list[ManagerCommand]]:
     job = running()
     first, second = checkpoint("1.0", 0, 2, 2), checkpoint("1.0", 1, 4, 4)
-    log = (segment("1.0/0.0", 0, 3), segment("1.0/0.0", 3, 4))
-    job.report("h1", job.says("1.0", checkpoints=(first, second), segments={"1.0/0.0": log}))
+    log = (segment("1.0/0", 0, 3), segment("1.0/0", 3, 4))
+    job.report("h1", job.says("1.0", checkpoints=(first, second), segments={"1.0/0": log}))
     job.report("h1", job.says("sink.0", checkpoints=(commit(0, 3),)))
     return job, job.machine.tick(1.0)
 
@@ -548,18 +548,18 @@ def test_garbage_is_deleted_and_forgotten_only_when_a_record_without_it_is_durab
     assert isinstance(put, Put)
     orders = job.report("h1")
     assert orders is not None and {s: n for v in orders.vertices for s, n in v.collect.items()} == {
-        "0.0/0.0": 0,
-        "1.0/0.0": 0,
+        "0.0/0": 0,
+        "1.0/0": 0,
     }
     out = job.machine.handle(stored(put.key), 1.0)
     (hint,) = [c for c in out if isinstance(c, Put)]
     (delete,) = [c for c in out if isinstance(c, Delete)]
     assert hint.key == LATEST_RECORD and hint.encode() == encode_hint(number_of(put.key))
-    assert set(delete.keys) == {checkpoint("1.0", 0, 2, 2).key, segment("1.0/0.0", 0, 3).key}
+    assert set(delete.keys) == {checkpoint("1.0", 0, 2, 2).key, segment("1.0/0", 0, 3).key}
     orders = job.report("h1")
     assert orders is not None and {s: n for v in orders.vertices for s, n in v.collect.items()} == {
-        "0.0/0.0": 4,
-        "1.0/0.0": 3,
+        "0.0/0": 4,
+        "1.0/0": 3,
     }
 
 
@@ -668,7 +668,7 @@ def test_a_sweep_deletes_what_the_dead_left_and_spares_the_living_and_the_later(
     job = running()
     alive, later = job.incarnation("1.0"), 7 << EPOCH_BITS
     keys = [checkpoint("1.0", 0, 2, 2, i).key for i in (1, alive, later)]
-    logs = [segment("1.0/0.0", 0, 2, i).key for i in (1, alive, later)]
+    logs = [segment("1.0/0", 0, 2, i).key for i in (1, alive, later)]
     assert job.machine.handle(Listed(tuple(keys)), 0.0) == [Delete((keys[0],))]
     assert job.machine.handle(Listed(tuple(logs)), 0.0) == [Delete((logs[0],))]
     reported = checkpoint("1.0", 3, 2, 2, alive)
@@ -679,16 +679,16 @@ def test_a_sweep_deletes_what_the_dead_left_and_spares_the_living_and_the_later(
 def test_a_segment_that_was_collected_before_it_was_reported_is_deleted() -> None:
     job = running()
     alive = job.incarnation("1.0")
-    early, held, under_way = (segment("1.0/0.0", i, i + 2, alive) for i in (0, 2, 4))
-    segments = {"1.0/0.0": (held,)}
-    job.report("h1", job.says("1.0", segments=segments, flushed={"1.0/0.0": 2}))
+    early, held, under_way = (segment("1.0/0", i, i + 2, alive) for i in (0, 2, 4))
+    segments = {"1.0/0": (held,)}
+    job.report("h1", job.says("1.0", segments=segments, flushed={"1.0/0": 2}))
     out = job.machine.handle(Listed((early.key, held.key, under_way.key)), 0.0)
     assert out == [Delete((early.key,))]
 
 
 def test_nobody_sweeps_before_its_record_is_durable() -> None:
     job = Job()
-    assert job.machine.handle(Listed((segment("1.0/0.0", 0, 2).key,)), 0.0) == []
+    assert job.machine.handle(Listed((segment("1.0/0", 0, 2).key,)), 0.0) == []
 
 
 def test_it_lists_now_and_then() -> None:
@@ -752,14 +752,14 @@ def test_parts_that_their_commit_has_not_chosen_are_deleted() -> None:
 
 def test_it_is_finished_when_every_sink_is_and_then_nothing_is_kept() -> None:
     job = running()
-    log = {"1.0/0.0": (segment("1.0/0.0", 0, 3),)}
+    log = {"1.0/0": (segment("1.0/0", 0, 3),)}
     job.report("h1", job.says("1.0", segments=log, checkpoints=(checkpoint("1.0", 0, 3, 3),)))
     job.report("h1", job.says("sink.0", status="done", checkpoints=(commit(0, 3),)))
     out = job.tick(1.0)
     assert EndJob() in out
     assert job.records[-1].finished and job.records[-1].names == {commit_key("sink.0", 0)}
     deleted = {k for c in job.out if isinstance(c, Delete) for k in c.keys}
-    assert deleted == {segment("1.0/0.0", 0, 3).key, checkpoint("1.0", 0, 3, 3).key}
+    assert deleted == {segment("1.0/0", 0, 3).key, checkpoint("1.0", 0, 3, 3).key}
     orders = job.report("h1")
     assert orders is not None and orders.stop and orders.over
 

@@ -37,8 +37,7 @@ BUGS = (
     Bug(
         "the last claim goes with its rows",
         _LOG,
-        "self._entries = [Entry(last.end, last.rows.slice(0, 0), last.cti)]\n"
-        "            self._seqs, self._sizes = [last.end], [0]",
+        "self._entries = [claim]\n            self._seqs, self._sizes = [claim.seq], [0]",
         "self._entries, self._seqs, self._sizes = [], [], []",
     ),
     Bug(
@@ -56,8 +55,8 @@ BUGS = (
     Bug(
         "a slow reader holds up the writer",
         _LOG,
-        "read = max((seq for seq, _ in self._readers.values()), default=self.durable)",
-        "read = min((seq for seq, _ in self._readers.values()), default=self.durable)",
+        "return all(\n            self._has_unread(",
+        "return any(\n            self._has_unread(",
     ),
     Bug(
         "one of its streams holds up a vertex",
@@ -74,8 +73,8 @@ BUGS = (
     Bug(
         "a cursor takes rows twice",
         _CURSOR,
-        "skip = min(self._next_number - entry.seq, len(entry.rows))",
-        "skip = 0",
+        "new = entry.since(self._next_number)",
+        "new = entry",
     ),
     Bug(
         "a cursor takes a gap",
@@ -111,14 +110,14 @@ BUGS = (
     Bug(
         "a mere claim must have columns",
         _VERTEX,
-        "        if len(rows):\n            self._chain.push(input, rows, cti)",
-        "        if True:\n            self._chain.push(input, rows, cti)",
+        "        if len(entry.rows):\n            self._chain.push(",
+        "        if True:\n            self._chain.push(",
     ),
     Bug(
         "a snapshot forgets the output positions",
         _VERTEX,
-        "return Snapshot(tuple(self._read), tuple(self._written), tables)",
-        "return Snapshot(tuple(self._read), tuple(0 for _ in self._written), tables)",
+        "return Snapshot(tuple(self._read), self._outputs, tables)",
+        "return Snapshot(tuple(self._read), tuple(0 for _ in self._outputs), tables)",
     ),
     Bug(
         "a restart does not rewind its inputs",

@@ -14,7 +14,7 @@ BUGS = (
     Bug(
         "deaths in large steps count",
         _POISON,
-        "small = self.pieces == 1 and self.end - self.first <= 1",
+        "small = self.pieces == 1 and self.count <= 1",
         "small = True",
         (*_RULES, *_MACHINE),
     ),

@@ -224,7 +224,7 @@ def test_check_runs_twice_and_compares(spark: SparkSession, tmp_path: Path) -> N
     text = f"IMPORT 'mine.py'; {DIAMOND}".replace("SUM(v)", "SUM(unsteady(v))")
     program = written_to(parse_program(text, directory=tmp_path), tmp_path / "unsteady")
     told = (
-        r"stream \d\.\d/\d\.\d, written by vertex \d\.\d \(.*unsteady.*\): "
+        r"stream \d\.\d/\d, written by vertex \d\.\d \(.*unsteady.*\): "
         r"row \d+ was another row, in a second run it is \{'vs': "
     )
     with pytest.raises(DeterminismViolation, match=told):

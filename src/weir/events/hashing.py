@@ -12,6 +12,9 @@ Rules
    bijective in the word it folds in, so rows of one integer column never collide.
 3. The numbers below are part of the on-disk format: changing one is a breaking change, and
    a golden test pins them.
+4. A row's *bucket* is the upper 12 bits of the second word of the hash of its key columns. Part p
+   of P has the buckets b with b·P // 4096 = p, which is a range: so the parts of any two counts of
+   parts are ranges of the same buckets.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ from weir.loops.arrow_memory import array_of, numbers_of
 
 UInt64s = npt.NDArray[np.uint64]
 
+BUCKETS = 4096
+"""How many buckets there are; see rule 4. There are never more parts (`plan/limits.py`)."""
+
 _SEEDS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 _CANONICAL_NAN = np.int64(0x7FF8000000000000)
 
@@ -39,6 +45,21 @@ def hash_rows(columns: Sequence[pa.Array], length: int) -> tuple[UInt64s, UInt64
     for column in columns:
         fold_column(column, first, second)
     return first, second
+
+
+def buckets_of(columns: Sequence[pa.Array], length: int) -> npt.NDArray[np.int64]:
+    """Compute the bucket of each row by these key columns; see rule 4."""
+    _, second = hash_rows(columns, length)
+    return (second >> np.uint64(52)).view(np.int64)
+
+
+def bucket_range(part: int, parts: int) -> tuple[int, int]:
+    """Return the buckets of a part, as the first and the one after the last.
+
+    >>> [bucket_range(part, 3) for part in range(3)]
+    [(0, 1366), (1366, 2731), (2731, 4096)]
+    """
+    return -(-BUCKETS * part // parts), -(-BUCKETS * (part + 1) // parts)
 
 
 def fold_column(column: pa.Array, first: UInt64s, second: UInt64s) -> None:

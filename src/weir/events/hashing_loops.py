@@ -1,4 +1,4 @@
-"""Compiled loops of the hash fold words and bytes into rows' hashes and sort rows by part."""
+"""Compiled loops of the hash fold words and bytes into rows' hashes and sort rows by cell."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ _NULL = np.uint64(0x6E756C6C)  # folded in instead of a value
 
 
 @compiled
-def by_part(parts: U32s, count: I64):
-    """Return the positions that put the rows of each part together, in their order, and where
-    each part ends."""
-    ends = np.zeros(count, dtype=np.int64)
-    for part in parts:
-        ends[part] += 1
-    places = np.empty(count, dtype=np.int64)
-    before = 0
-    for part in range(count):
-        places[part] = before
-        before += ends[part]
-        ends[part] = before
-    order = np.empty(len(parts), dtype=np.int64)
-    for row in range(len(parts)):
-        part = parts[row]
-        order[places[part]] = row
-        places[part] += 1
-    return order, ends
+def by_cell(words: U64s, cell_of: U32s, count: I64):
+    """Return the positions that put the rows of each cell together, in their order, and where each
+    cell starts, with the number of rows at the end. A row's cell is that of its bucket, the upper
+    12 bits of its word."""
+    places = np.zeros(count + 1, dtype=np.int64)
+    for word in words:
+        places[cell_of[word >> np.uint64(52)] + 1] += 1
+    for cell in range(count):
+        places[cell + 1] += places[cell]
+    starts = places.copy()
+    order = np.empty(len(words), dtype=np.int64)
+    for row in range(len(words)):
+        cell = cell_of[words[row] >> np.uint64(52)]
+        order[places[cell]] = row
+        places[cell] += 1
+    return order, starts
 
 
 @in_place

@@ -145,7 +145,8 @@ class HistoryKeeper:
 
 
 def unread_rows(plan: DrawnPlan, vertices: Sequence[VertexStatus]) -> dict[str, int]:
-    """Count the rows that were written for each vertex and that it has not read yet."""
+    """Count the rows that were written for each vertex and that it has not read yet: of a stream of
+    which it reads a part, its share of them."""
     specs = {v.id: v for v in plan.vertices}
     ends: dict[str, int] = {}
     for v in vertices:
@@ -158,8 +159,10 @@ def unread_rows(plan: DrawnPlan, vertices: Sequence[VertexStatus]) -> dict[str, 
         spec = specs.get(v.id)
         if spec is None or v.kind == "source":
             continue
-        streams = zip(spec.inputs, v.inputs, strict=False)
-        count = sum(max(0, ends.get(s, at) - at) for s, at in streams)
+        streams = enumerate(zip(spec.inputs, v.inputs, strict=False))
+        count = sum(
+            round(max(0, ends.get(s, at) - at) * spec.share(input)) for input, (s, at) in streams
+        )
         unread[v.id] = min(unread.get(v.id, count), count)  # of copies, the one that is ahead
     return unread
 

@@ -114,6 +114,8 @@ class Host:
         self._make, self._settings = make, settings
         self._epoch = self._number = -1
         """The epoch and the number of the last orders that were obeyed."""
+        self._manager = ""
+        """The name of the manager that gave them."""
         self._running: dict[str, Running] = {}
         """The instances that are run, by vertex."""
         self._streams: dict[str, LogStream] = {}
@@ -174,8 +176,8 @@ class Host:
                 cursor = self._cursor(vertex, input, connection)
                 if cursor is not None:
                     self._running[vertex].fail(f"stream {cursor.stream}: {why}")
-            case Subscribed(subscription, stream, seq, credit):
-                self._out += self._subscribers.add(subscription, stream, seq, credit)
+            case Subscribed(subscription, stream, seq, credit, view):
+                self._out += self._subscribers.add(subscription, stream, seq, credit, view)
             case Unsubscribed(subscription):
                 self._subscribers.remove(subscription)
             case Taken(subscription, size):
@@ -222,16 +224,17 @@ class Host:
         """Drop and begin instances until just those run that are ordered; see rule 1."""
         if orders.session != self.session or orders.epoch < self._epoch:
             return
-        if orders.epoch == self._epoch and orders.number <= self._number:
+        is_same = (orders.epoch, orders.manager) == (self._epoch, self._manager)
+        if is_same and orders.number <= self._number:
             return
         if orders.stop:
             self._out.append(EndSession(orders.over))
             for vertex in list(self._running):
                 self._drop(vertex)
             return
-        if orders.epoch > self._epoch:
+        if not is_same:
             self._taken = 0
-        self._epoch, self._number = orders.epoch, orders.number
+        self._epoch, self._manager, self._number = orders.epoch, orders.manager, orders.number
         self._taken_by_manager = orders.taken
         self._facts.acknowledge(orders.taken)
         if orders.heard >= self._marked[0]:
@@ -414,7 +417,8 @@ class Host:
         if cursor is None:
             return
         running = self._running[arrived.vertex]
-        is_new = arrived.entry.end > cursor.wanted
+        entry = arrived.entry  # what covers numbers and has no rows needs no credit
+        is_new = len(entry.rows) > 0 and entry.number_of(-1) >= cursor.wanted
         if is_new and cursor.queued_bytes >= self._window(running):
             running.fail(f"stream {cursor.stream}: more rows came than there was credit for")
         elif not cursor.arrive(arrived.entry, arrived.size):
@@ -515,7 +519,7 @@ class Host:
             s.held_bytes > limit and s.volatile_bytes > limit for s in instance.streams.values()
         ):
             return "store"
-        written = [instance.streams[s] for o in instance.spec.outlets for s in o.streams]
+        written = [instance.streams[outlet.stream] for outlet in instance.spec.outlets]
         ahead = bool(written) and all(s.is_ahead(self._settings.ahead_buffer) for s in written)
         return "readers" if ahead else None
 
@@ -654,6 +658,7 @@ class Host:
             since=since,
             upto=self._facts.number,
             taken=self._taken,
+            manager=self._manager,
         )
 
     def _with_figures(self, report: VertexReport) -> VertexReport:

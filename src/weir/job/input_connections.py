@@ -131,6 +131,7 @@ class InputConnections:
                 stream=cursor.stream,
                 seq=cursor.wanted,
                 credit=window - cursor.queued_bytes,
+                view=cursor.view,
             )
         )
         return commands

@@ -45,7 +45,7 @@ class OutputRecord(msgspec.Struct, frozen=True):
         return output_title(self.name, self.kind)
 
 
-FORMAT = 5
+FORMAT = 6
 """The version of the store's layout: what objects there are, what they hold (kernels' snapshots
 too), and how they are sealed and named."""
 _HEAD = "weir store, format "

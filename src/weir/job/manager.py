@@ -345,9 +345,12 @@ class Manager:
             held=self.held,
             taken=host.taken,
             heard=host.report.number,
+            manager=self.ledger.manager,
         )
-        # What it says to have taken is of the epoch whose orders it has heard last.
-        since = host.report.taken if host.report.epoch == self.ledger.epoch else 0
+        # What it says to have taken is of the manager whose orders it has heard last.
+        heard = host.report
+        is_ours = (heard.epoch, heard.manager) == (self.ledger.epoch, self.ledger.manager)
+        since = heard.taken if is_ours else 0
         return self._placements.orders(orders, self.hosts, self._records.collected, since)
 
     def _stop_order(self, session: str) -> Orders:

@@ -6,8 +6,9 @@ Rules
    manager are the instances to run, who serves which stream, and what was collected. A message with
    `since` = 0 says everything that is so. So a message that is lost, late or doubled costs time and
    nothing else.
-2. Of the reports of one session, and of the orders of one epoch, only those with a larger `number`
-   than the last count. Orders of a smaller epoch never count.
+2. Of the reports of one session, and of the orders of one manager, only those with a larger
+   `number` than the last count. Orders of a smaller epoch never count. Two managers have one epoch
+   only after the store has lost records: they are told apart by their names.
 3. An *incarnation* is the number of an instance of a vertex. No two instances have the same one,
    and a newer instance has a larger one, across epochs too.
 4. `Figures` are for onlookers: nobody decides by them. They are no facts, and are said about once a
@@ -151,7 +152,9 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     upto: int = 0
     """It has the host's facts after the one number, up to the other."""
     taken: int = 0
-    """Up to which of the manager's facts the host has all, of that epoch."""
+    """Up to which of the manager's facts the host has all."""
+    manager: str = ""
+    """The name of the manager whose orders it has followed last."""
 
 
 class Pulse(msgspec.Struct, frozen=True):
@@ -242,6 +245,8 @@ class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
     """Up to which of the host's facts the manager has all."""
     heard: int = 0
     """The number of the last report that the manager has heard."""
+    manager: str = ""
+    """The name of the manager; see `Ledger.manager`."""
     dropped: tuple[str, ...] = ()
     """The vertices of which the host is to run no instance any more."""
     served: dict[str, tuple[ServedBy, ...]] = {}

@@ -68,7 +68,8 @@ class DrawnOutput(msgspec.Struct, frozen=True):
 
 class DrawnVertex(msgspec.Struct, frozen=True):
     """A vertex of a stage (for a sink: of an output), with the streams that it reads and writes.
-    A source has the name of its partition."""
+    A source has the name of its partition. `shares` are the parts of its inputs' rows that it
+    reads, as far as buckets are even; without any, it reads all rows."""
 
     id: str
     kind: str
@@ -76,6 +77,11 @@ class DrawnVertex(msgspec.Struct, frozen=True):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     partition: str
+    shares: tuple[float, ...] = ()
+
+    def share(self, input: int) -> float:
+        """Return the part of an input's rows that it reads."""
+        return self.shares[input] if input < len(self.shares) else 1.0
 
 
 class DrawnPlan(msgspec.Struct, frozen=True):
@@ -134,6 +140,7 @@ def draw_plan(
                 inputs=spec.inputs,
                 outputs=spec.outputs,
                 partition=partition,
+                shares=tuple(1.0 if view is None else view.share for view in spec.views),
             )
         )
     first = [stage.operators[0] for stage in plan.stages]
@@ -185,5 +192,6 @@ def _unknown(plan: DrawnPlan) -> Iterator[str]:
     for v in plan.vertices:
         if v.stage not in (outputs if v.kind == "sink" else stages):
             yield f"place for vertex {v.id}"
+        yield from (f"share {share} of {v.id}" for share in v.shares if not 0 <= share <= 1)
         yield from (f"writer of {stream}" for stream in v.inputs if stream not in written)
         yield from (f"stream {stream} out of a sink" for stream in v.outputs if v.kind == "sink")

@@ -65,16 +65,23 @@ class Step(msgspec.Struct, frozen=True):
     """The values of the row, if rows are given one at a time."""
     seconds: float = 0.0
     """How long the host has been doing this."""
+    left_out: int = 0
+    """How many numbers of [first, end) are not of those rows."""
+
+    @property
+    def count(self) -> int:
+        """How many rows the vertex was given."""
+        return self.end - self.first - self.left_out
 
     @property
     def has_rows(self) -> bool:
         """Whether this is a step in which the vertex was given rows or a claim."""
-        return self.phase == "step" and (self.end > self.first or self.claims)
+        return self.phase == "step" and (self.count > 0 or self.claims)
 
     @property
     def is_narrow(self) -> bool:
         """Whether it cannot be done in smaller pieces."""
-        small = self.pieces == 1 and self.end - self.first <= 1
+        small = self.pieces == 1 and self.count <= 1
         return self.phase != "step" or (self.has_rows and small)
 
     @property
@@ -84,9 +91,9 @@ class Step(msgspec.Struct, frozen=True):
             return f"while its state was {'loaded' if self.phase == 'load' else 'saved'}"
         if not self.has_rows:
             return "in a step that had no rows yet"
-        if self.end - self.first > 1:
+        if self.count > 1:
             return f"at rows {self.first} to {self.end - 1} of input {self.input}"
-        if self.end > self.first:
+        if self.count:
             return f"at row {self.first} of input {self.input}"
         if self.until == OPEN:
             return "with the rows that waited for the end of its inputs"
@@ -140,6 +147,7 @@ class MemoryNotes:
             claims=span.claims,
             since=span.since,
             until=span.until,
+            left_out=span.left_out,
             pieces=self.step.pieces,
             sample=shown,
         )
@@ -178,7 +186,7 @@ def at_same_rows(one: Step, other: Step) -> bool:
 def pieces_for(suspects: Iterable[Suspect]) -> int:
     """Say how many rows at a time a vertex is to be given; 0: as many as there are."""
     steps = [s.death.step for s in suspects if s.death.step is not None]
-    sizes = [max(1, (s.end - s.first) // PIECES) for s in steps if s.has_rows]
+    sizes = [max(1, s.count // PIECES) for s in steps if s.has_rows]
     return min(sizes, default=0)
 
 

@@ -22,7 +22,7 @@ from weir.reliable.digest import OrderedChecksum
 from weir.reliable.log import LogStream, Segment
 from weir.reliable.object_names import segment_key
 from weir.reliable.objects import ObjectRef
-from weir.reliable.stream import Entry
+from weir.reliable.views import HeldEntry
 
 
 class StreamSegment(NamedTuple):
@@ -67,10 +67,10 @@ class SegmentFlush:
                 self.next_due = min(self.next_due, since + settings.flush_interval)
         return commands
 
-    def _begin(self, stream: LogStream, entries: tuple[Entry, ...]) -> Put:
+    def _begin(self, stream: LogStream, entries: tuple[HeldEntry, ...]) -> Put:
         checksum = OrderedChecksum()
         for entry in entries if self._settings.check else ():
-            checksum.add(entry.rows)
+            checksum.add(entry.in_order().rows)
         key = segment_key(stream.name, entries[0].seq, self._incarnation)
         last = entries[-1]
         checked = str(checksum) if self._settings.check else ""
@@ -79,7 +79,8 @@ class SegmentFlush:
         )
         stream.flushing = segment
         self._under_way[key] = (stream, segment)
-        return Put(key, lambda: encode_entries(key, entries))
+        stored = tuple(entry.stored() for entry in entries)
+        return Put(key, lambda: encode_entries(key, stored))
 
     def stored(self, key: str, ref: ObjectRef) -> StreamSegment | None:
         """Take in that an object is durable; return the segment that it is, if it is one of these

@@ -28,7 +28,7 @@ class HostSettings:
     """What came for a vertex waits so long for more, while others of the host can step."""
     ahead_buffer: int = 4 << 20
     """A vertex waits while, on each of its streams, even the fastest reader has so many bytes left
-    to read."""
+    to read; one that reads a part of the rows, the same part of so many."""
     store_patience: float = 120.0
     """A job ends when the store does not do what it is asked for so long."""
     synchronous: bool = False

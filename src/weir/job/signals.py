@@ -17,6 +17,7 @@ from weir.job.messages import Orders, Preparing, Pulse, Report
 from weir.reliable.objects import ObjectRef
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
+from weir.reliable.views import View
 
 # --- the store -----------------------------------------------------------------------------
 
@@ -107,8 +108,9 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Read a stream of another host from row `seq` on, for the input of a vertex with this index.
-    What arrives carries the number of the connection, which no other of this process has."""
+    """Read a stream of another host, or this view of it, from number `seq` on, for the input of a
+    vertex with this index. What arrives carries the number of the connection, which no other of
+    this process has."""
 
     vertex: str
     input: int
@@ -118,6 +120,7 @@ class Connect:
     seq: int
     credit: int
     """So many bytes may be sent before the vertex has read more; negative: it must read first."""
+    view: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +174,14 @@ class MakeRoom:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Another host wants to read a stream of this one, from row `seq` on; it takes `credit` bytes
-    before it has read any."""
+    """Another host wants to read a stream of this one, or a view of it, from number `seq` on; it
+    takes `credit` bytes before it has read any."""
 
     subscription: str
     stream: str
     seq: int
     credit: int
+    view: View | None = None
 
 
 @dataclass(frozen=True, slots=True)

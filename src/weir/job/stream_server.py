@@ -1,8 +1,9 @@
 """Serves a host's streams to other hosts: each subscriber gets rows while it has credit.
 
 Rules
-1. If a stream is not on this host, or the rows that a subscriber asks for are collected, the host
-   ends the subscription, and the reader tries another host.
+1. If a stream is not on this host, or the rows that a subscriber asks for are collected, or no
+   reader of the stream has the view that it asks for, the host ends the subscription, and the
+   reader tries another host.
 2. Credit belongs to one subscription. It is counted in bytes of rows, spent when rows are
    delivered, and given back when the vertex that reads them has done so. So a reader that does not
    read holds up no other one, and what it makes a host keep is bounded.
@@ -20,13 +21,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from weir.events.batch import START
 from weir.job.signals import Deliver, EndSubscription, HostCommand
 from weir.reliable.log import LogStream, batch_bytes
-from weir.reliable.stream import Entry
+from weir.reliable.stream import Entry, joined
+from weir.reliable.views import View
 
 PIECE_BYTES = 256 << 10
 CLAIM_COST, MOST_WAIT = 50e-6, 0.1
@@ -60,12 +62,14 @@ class Subscribers:
         self._claims_due: float | None = None
         """When these are to be told, if there are any, and that was decided."""
 
-    def add(self, subscription: str, stream: str, seq: int, credit: int) -> list[HostCommand]:
-        """Serve a stream from this row on, or end the subscription at once."""
+    def add(
+        self, subscription: str, stream: str, seq: int, credit: int, view: View | None = None
+    ) -> list[HostCommand]:
+        """Serve a stream, or a view of it, from this number on, or end the subscription at once."""
         log = self._streams.get(stream)
-        if log is None or seq < log.collected:
+        if log is None or seq < log.collected or not log.has_view(view):
             return [EndSubscription(subscription)]
-        log.register(subscription, seq)
+        log.register(subscription, seq, view)
         log.watch(subscription, partial(self._note, subscription))
         self._subscriptions[subscription] = _Subscription(stream, credit)
         self._readers.setdefault(stream, set()).add(subscription)
@@ -169,15 +173,15 @@ def _unread(key: str, subscription: _Subscription, log: LogStream) -> Iterator[E
             return
         piece = max(len(entry.rows) * PIECE_BYTES // max(batch_bytes(entry.rows), 1), 1)
         if piece < len(entry.rows):
-            subscription.rest = Entry(
-                entry.seq + piece, entry.rows.slice(piece, len(entry.rows)), entry.cti
-            )
-            entry = Entry(entry.seq, entry.rows.slice(0, piece), START)
+            number = entry.number_of(piece)
+            subscription.rest = entry.since(number)
+            entry = replace(entry.before(number), cti=START)
         yield entry
 
 
 def _claiming(last: Deliver | None, key: str, claim: Entry) -> Deliver:
-    """Let the entry before a claim, which is not delivered yet, carry the claim."""
+    """Let the entry before a claim, which is not delivered yet, carry the claim, and cover what it
+    covers."""
     if last is None:
         return Deliver(key, claim, 0)
-    return Deliver(key, Entry(last.entry.seq, last.entry.rows, claim.cti), last.size)
+    return Deliver(key, joined([last.entry, claim]), last.size)

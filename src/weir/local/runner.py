@@ -23,7 +23,8 @@ from weir.plan.program import Output, Program
 from weir.plan.stages import StagedPlan
 from weir.reliable.cursor import STEP_ROWS
 from weir.reliable.digest import Digest, digest
-from weir.reliable.stream import Entry, MemoryStream, joined
+from weir.reliable.memory_stream import MemoryStream
+from weir.reliable.stream import Entry, StreamReader, joined
 from weir.reliable.traces import Traces
 from weir.reliable.vertex import Vertex
 from weir.runtime.failed_rows import completing
@@ -49,7 +50,7 @@ Emit = Callable[[int, Batch], None]
 class _LargeReads:
     """Reads a stream in entries of up to about `STEP_ROWS` rows, however it was written."""
 
-    def __init__(self, stream: MemoryStream) -> None:
+    def __init__(self, stream: StreamReader) -> None:
         self._stream = stream
 
     def register(self, reader: Hashable, seq: int) -> None:
@@ -147,7 +148,8 @@ class LocalRun:
         trace = None
         if traces is not None:
             trace = traces.of(name, stream_schema(self.plan, writer, name).names)
-        return MemoryStream(name, check=check, written_by=by, trace=trace)
+        layout = writer.layout(name)
+        return MemoryStream(name, layout, check=check, written_by=by, trace=trace)
 
     def _watch_streams(self) -> None:
         for name, stream in self.streams.items():
@@ -162,7 +164,10 @@ class LocalRun:
         if spec.kind == "source":
             name = self._partition(spec).name
             return make_source_vertex(self.plan, spec, name, self.streams)
-        inputs = [_LargeReads(self.streams[name]) for name in spec.inputs]
+        inputs = [
+            _LargeReads(self.streams[name].through(spec.view(input)))
+            for input, name in enumerate(spec.inputs)
+        ]
         return make_vertex(self.plan, spec, inputs, self.streams)
 
     def restart(self, vertex: VertexId) -> None:

@@ -14,8 +14,8 @@ FAR_BEHIND = 1_000_000
 
 
 class EdgeFlow(msgspec.Struct, frozen=True):
-    """What flows from a stage to a stage, or to an output: how many rows were written for it and
-    read, and how many ticks the stage is behind the others that the same reader reads."""
+    """What flows from a stage to a stage, or to an output: about how many rows were written for it
+    and read, and how many ticks the stage is behind the others that the same reader reads."""
 
     source: int
     target: int
@@ -54,8 +54,9 @@ def flows_of(plan: DrawnPlan, status: JobStatus) -> list[EdgeFlow]:
                 writer = writer_of[stream]
                 at = positions[number] if number < len(positions) else 0
                 total = totals.setdefault(writer.stage, [0, 0])
-                total[0] += max(ends.get(stream, at), at)
-                total[1] += at
+                share = reader.share(number)
+                total[0] += round(max(ends.get(stream, at), at) * share)
+                total[1] += round(at * share)
                 writer_status = status_of.get(writer.id)
                 if writer_status is not None and writer_status.reached is not None:
                     reached.setdefault(writer.stage, []).append(writer_status.reached)
@@ -88,10 +89,10 @@ def waits_of(plan: DrawnPlan, status: JobStatus) -> list[VertexWait]:
         return []
     status_of = _first_copies(status.vertices)
     writer_of = {stream: v.id for v in plan.vertices for stream in v.outputs}
-    readers_of: dict[str, list[tuple[str, int]]] = {}
+    readers_of: dict[str, list[tuple[DrawnVertex, int]]] = {}
     for v in plan.vertices:
         for input, stream in enumerate(v.inputs):
-            readers_of.setdefault(stream, []).append((v.id, input))
+            readers_of.setdefault(stream, []).append((v, input))
     waits: list[VertexWait] = []
     for spec in plan.vertices:
         if (vertex := status_of.get(spec.id)) is not None:
@@ -123,18 +124,20 @@ def _own_waits(vertex: VertexStatus) -> Iterator[VertexWait]:
 def _unread(
     spec: DrawnVertex,
     vertex: VertexStatus,
-    readers_of: Mapping[str, Sequence[tuple[str, int]]],
+    readers_of: Mapping[str, Sequence[tuple[DrawnVertex, int]]],
     status_of: Mapping[str, VertexStatus],
 ) -> Iterator[VertexWait]:
     """Find the readers that keep a vertex waiting: they have not read what it wrote."""
     left: dict[str, int] = {}
     for stream, end in zip(spec.outputs, vertex.outputs, strict=False):
         for reader, input in readers_of.get(stream, ()):
-            at = status_of[reader].inputs[input : input + 1] if reader in status_of else ()
-            left[reader] = left.get(reader, 0) + max(0, end - (at[0] if at else 0))
-    for reader, rows in left.items():
-        if rows:
-            yield VertexWait(spec.id, reader, f"which has {rows:,} rows to read")
+            status = status_of.get(reader.id)
+            at = status.inputs[input : input + 1] if status is not None else ()
+            rows = max(0, end - (at[0] if at else 0)) * reader.share(input)
+            left[reader.id] = left.get(reader.id, 0) + round(rows)
+    for name, count in left.items():
+        if count:
+            yield VertexWait(spec.id, name, f"which has {count:,} rows to read")
 
 
 def _behind(

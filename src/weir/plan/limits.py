@@ -18,7 +18,7 @@ MOST_BRANCHES = 10_000
 MOST_VERTICES = 1000
 """The most vertices of one stage.
 
-Between two stages, there are as many streams as the product of their vertices."""
+A stage that is split by keys needs at least one bucket per vertex (`events/hashing.py`)."""
 MOST_ROWS = 2**62
 """The most rows of a chunk that a runner can be told to cut."""
 MOST_PARTS = 200

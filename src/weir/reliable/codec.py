@@ -15,22 +15,28 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import starmap
 from typing import Protocol, TypeVar
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from weir.errors import SnapshotCorrupt
 from weir.events.arrow_streams import ArrowStream, check_intact, stream_size, write_stream
-from weir.events.batch import Batch
+from weir.events.batch import Batch, Int64s
 from weir.loops.arrow_memory import numbers_of
 from weir.reliable.objects import SEAL, seal_of, unsealed
 from weir.reliable.store import Body
 from weir.reliable.stream import Entry
 from weir.reliable.vertex import Snapshot
+from weir.reliable.views import CellEntry, StoredEntry
 
 _START = SEAL + 8
 """Where the header begins, after its length."""
+
+_NUMBERS = "n"
+"""The column that has, of rows by cell, how far the number of each is from the entry's first."""
 
 _Value = TypeVar("_Value", covariant=True)
 
@@ -41,7 +47,7 @@ class TypedDecoder(Protocol[_Value]):
     def decode(self, data: memoryview, /) -> _Value: ...
 
 
-_numbers_decoder = msgspec.msgpack.Decoder(list[tuple[int, int]])
+_entries_decoder = msgspec.msgpack.Decoder(list[tuple[int, int, tuple[int, ...] | None]])
 _DAMAGE = (
     pa.ArrowException,
     msgspec.MsgspecError,
@@ -54,7 +60,7 @@ _DAMAGE = (
 _header_decoder = msgspec.msgpack.Decoder(tuple[tuple[int, ...], tuple[int, ...], list[str]])
 
 
-def record_of(entry: Entry) -> pa.RecordBatch:
+def record_of(entry: StoredEntry) -> pa.RecordBatch:
     """Make a record batch of an entry's rows: lifetime, origins, payload."""
     rows = entry.rows
     times = [pa.array(a) for a in (rows.vs, rows.ve, *rows.origin)]
@@ -62,32 +68,73 @@ def record_of(entry: Entry) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*times, *rows.columns], names=names)
 
 
-def entry_of(record: pa.RecordBatch, seq: int, cti: int) -> Entry:
-    """Make an entry of a record batch that `record_of` made."""
+def rows_of(record: pa.RecordBatch) -> Batch:
+    """Make rows of a record batch that `record_of` made."""
     split = next((i for i, n in enumerate(record.schema.names) if n[0] == "c"), record.num_columns)
     times = [numbers_of(c) for c in record.columns[:split]]
-    return Entry(
-        seq, Batch(times[0], times[1], tuple(record.columns[split:]), tuple(times[2:])), cti
+    return Batch(times[0], times[1], tuple(record.columns[split:]), tuple(times[2:]))
+
+
+def steps_of(entry: Entry) -> bytes:
+    """Encode the numbers of an entry's rows: how many numbers are left out before each, in as few
+    bytes as the largest of them needs. Nothing, if no row is left out."""
+    if entry.numbers is None or not len(entry.rows):
+        return b""
+    steps = np.diff(entry.numbers, prepend=entry.seq - 1) - 1
+    return steps.astype(np.min_scalar_type(int(steps.max()))).tobytes()
+
+
+def numbers_after(seq: int, steps: bytes, count: int) -> Int64s:
+    """Decode the numbers of so many rows from `seq` on; ValueError when they are none."""
+    width = len(steps) // count if count else 0
+    left_out = np.frombuffer(steps, np.dtype(f"<u{width}")) if width in (1, 2, 4, 8) else None
+    if left_out is None or len(left_out) != count:
+        raise ValueError(f"{len(steps)} bytes for the numbers of {count} rows")
+    return seq - 1 + np.cumsum(left_out.astype(np.int64) + 1)
+
+
+def encode_entries(key: str, entries: Sequence[StoredEntry]) -> Body:
+    """Encode consecutive entries of one stream as the object of this name."""
+    places = [(e.seq, e.cti, None if isinstance(e, Entry) else e.starts) for e in entries]
+    records = [_stored(e) for e in entries]
+    return _sealed(key, msgspec.msgpack.encode(places), [(records[0].schema, records)])
+
+
+def _stored(entry: StoredEntry) -> pa.RecordBatch:
+    record = record_of(entry)
+    if isinstance(entry, Entry):
+        return record
+    numbers = pa.array((entry.numbers - entry.seq).astype(np.uint32))
+    return pa.RecordBatch.from_arrays(
+        [*record.columns, numbers], names=[*record.schema.names, _NUMBERS]
     )
 
 
-def encode_entries(key: str, entries: Sequence[Entry]) -> Body:
-    """Encode consecutive entries of one stream as the object of this name."""
-    numbers = msgspec.msgpack.encode([(e.seq, e.cti) for e in entries])
-    records = [record_of(e) for e in entries]
-    return _sealed(key, numbers, [(records[0].schema, records)])
-
-
-def decode_entries(key: str, data: bytes) -> tuple[Entry, ...]:
+def decode_entries(key: str, data: bytes) -> tuple[StoredEntry, ...]:
     """Decode the entries that `encode_entries` made an object of."""
     header, streams = _opened(key, data)
     with _naming(key):
-        numbers = _numbers_decoder.decode(header)
+        places = _entries_decoder.decode(header)
         with pa.ipc.open_stream(streams) as records:
-            numbered = [(record, *n) for record, n in zip(records, numbers, strict=True)]
-        for record, _, _ in numbered:
+            placed = [(record, *place) for record, place in zip(records, places, strict=True)]
+        for record, *_ in placed:
             check_intact(record)
-        return tuple(entry_of(*each) for each in numbered)
+        return tuple(starmap(_entry, placed))
+
+
+def _entry(
+    record: pa.RecordBatch, seq: int, cti: int, starts: tuple[int, ...] | None
+) -> StoredEntry:
+    if starts is None:
+        return Entry(seq, rows_of(record), cti)
+    at, count = record.num_columns - 1, len(record)
+    numbers = numbers_of(record.column(_NUMBERS).cast(pa.int64()))
+    covered = np.zeros(count, dtype=np.bool_)
+    covered[numbers] = True  # else LookupError
+    ends = np.array(starts)
+    if not covered.all() or ends[0] or ends[-1] != count or (np.diff(ends) < 0).any():
+        raise ValueError("rows that are in no cell, or in two")
+    return CellEntry(seq, rows_of(record.select(range(at))), cti, seq + numbers, starts)
 
 
 def encode_snapshot(key: str, snapshot: Snapshot) -> Body:

@@ -1,9 +1,10 @@
 """The reading end of a stream in a live vertex: near (a hand-over) or far (a connection).
 
 Rules
-1. A cursor hands each row on once, in order of number, whatever a connection brings: it drops rows
-   that came before, and refuses an entry after a gap: `arrive` returns False, and the stream must
-   be read again from `wanted` on.
+1. A cursor hands each row on once, in order of number, whatever a connection brings: it drops what
+   an entry covers that came before, and refuses an entry after a gap: `arrive` returns False, and
+   the stream must be read again from `wanted` on. What an entry covers counts, not which rows it
+   has: rows of other views are no gap.
 2. A cursor that is attached to a stream of the same host reads that stream directly. Otherwise
    entries arrive over a connection and wait in a queue; whoever sends them is held back by credit,
    of which `queued_bytes` are not given back yet.
@@ -21,11 +22,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from itertools import count
+from math import ceil
 
 from weir.events.batch import START
 from weir.reliable.log import LogStream, batch_bytes
 from weir.reliable.stream import Entry, joined
+from weir.reliable.views import View
 
 STEP_ROWS = 65_536
 _numbers = count(1)
@@ -34,10 +38,12 @@ _numbers = count(1)
 class Cursor:
     """A cursor reads one input of a live vertex, from the same host or over a connection."""
 
-    def __init__(self, stream: str, reader: Hashable) -> None:
-        self.stream, self.reader = stream, reader
+    def __init__(self, stream: str, reader: Hashable, view: View | None = None) -> None:
+        self.stream, self.reader, self.view = stream, reader, view
         self.position = 0
-        """The number of the next row to hand on."""
+        """The number up to which all was handed on."""
+        self.count = 0
+        """How many rows were handed on."""
         self.cti = START
         """The last claim that was handed on."""
         self._claimed = START
@@ -59,7 +65,7 @@ class Cursor:
 
     @property
     def wanted(self) -> int:
-        """The number of the next row to arrive."""
+        """The number up to which all has arrived."""
         return self._next_number
 
     @property
@@ -76,9 +82,10 @@ class Cursor:
         """Read from now on directly from this stream of the same host."""
         self._reset()
         self._near = stream
-        stream.register(self.reader, self.position)
+        stream.register(self.reader, self.position, self.view)
         stream.watch(self.reader, self._tell)
-        self._tell(max(stream.end - self.position, 0))
+        share = 1.0 if self.view is None else self.view.share
+        self._tell(ceil(max(stream.end - self.position, 0) * share))
 
     def detach(self) -> None:
         """Stop reading directly from a stream of the same host."""
@@ -92,7 +99,7 @@ class Cursor:
         self.position, self.cti = seq, START
         self._reset()
         if self._near is not None:
-            self._near.register(self.reader, seq)
+            self._near.register(self.reader, seq, self.view)
         self._tell(0)
 
     def _tell(self, rows: int) -> None:
@@ -114,28 +121,26 @@ class Cursor:
 
     def arrive(self, entry: Entry, size: int | None = None) -> bool:
         """Take an entry from the present connection, for which so many bytes of credit were spent
-        (None: the bytes of its rows); False when rows before it are missing."""
+        (None: the bytes of its rows); False when something before it is missing."""
         if entry.seq > self._next_number:
             return False
-        skip = min(self._next_number - entry.seq, len(entry.rows))
-        rows = entry.rows.slice(skip, len(entry.rows)) if skip else entry.rows
-        if not len(rows):
+        new = entry.since(self._next_number)
+        if not len(new.rows):
             size = 0
         elif size is None:
             size = batch_bytes(entry.rows)
-        self._enqueue(Entry(self._next_number, rows, entry.cti), size)
-        self._next_number += len(rows)
+        self._enqueue(new, size)
+        self._next_number = new.end
         self._claimed = max(self._claimed, entry.cti)
         self.queued_bytes += size
-        self._tell(len(rows))
+        self._tell(len(new.rows))
         return True
 
     def _enqueue(self, entry: Entry, size: int) -> None:
         """Let an entry wait; a claim waits with what came before it."""
         if not len(entry.rows) and self._queue:
             last, spent = self._queue[-1]
-            cti = max(last.cti, entry.cti)
-            self._queue[-1] = Entry(last.seq, last.rows, cti), spent
+            self._queue[-1] = joined([last, entry]), spent
         else:
             self._queue.append((entry, size))
 
@@ -152,10 +157,11 @@ class Cursor:
             return None
         entry = joined(entries)
         self.cti = max(self.cti, entry.cti)
-        entry = Entry(entry.seq, entry.rows, self.cti)
+        entry = replace(entry, cti=self.cti)
         if self.on_read is not None:
             self.on_read(self, entry)
-        self.position = entries[-1].end
+        self.position = entry.end
+        self.count += len(entry.rows)
         return entry
 
     def _take(self) -> Entry | None:

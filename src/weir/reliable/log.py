@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import pairwise
+from math import ceil
 
 import msgspec
 
@@ -32,6 +32,17 @@ from weir.reliable.differences import WrittenBy, other_rows, violation_among
 from weir.reliable.digest import OrderedChecksum
 from weir.reliable.objects import ObjectRef
 from weir.reliable.stream import Entry
+from weir.reliable.views import (
+    WHOLE,
+    Arrangement,
+    CellRange,
+    HeldEntry,
+    StoredEntry,
+    StreamLayout,
+    View,
+    next_entry,
+    touching,
+)
 
 SEGMENT_BYTES = 4 << 20
 CACHE_BYTES = 32 << 20
@@ -51,12 +62,11 @@ class Segment(msgspec.Struct, frozen=True, array_like=True):
     def key(self) -> str:
         return self.ref.key
 
-    def decode(self, body: bytes | None) -> tuple[Entry, ...]:
+    def decode(self, body: bytes | None) -> tuple[StoredEntry, ...]:
         """Decode the segment's rows; SnapshotCorrupt when the object is not this segment."""
         entries = decode_entries(self.key, self.ref.check(body))
-        numbers = [(e.seq, e.end) for e in entries]
-        touching = all(a[1] == b[0] for a, b in pairwise(numbers))
-        if not numbers or (numbers[0][0], numbers[-1][1]) != (self.first, self.end) or not touching:
+        reach = (entries[0].seq, entries[-1].end) if entries else None
+        if reach != (self.first, self.end) or not touching(entries):
             raise SnapshotCorrupt(
                 f"{self.key} does not hold the rows {self.first} to {self.end} that it should"
             )
@@ -92,6 +102,7 @@ class LogStream:
         name: str,
         segments: Sequence[Segment] = (),
         start: int = 0,
+        layout: StreamLayout = WHOLE,
         *,
         check: bool = False,
         written_by: Callable[[], WrittenBy] = WrittenBy,
@@ -99,8 +110,8 @@ class LogStream:
         cache: int = CACHE_BYTES,
     ) -> None:
         """`segments` are those that the store holds already; `start` is the number at which the
-        writer begins; `written_by` is called when a message must name the writer; `synchronous`
-        hides rows from readers until they are durable."""
+        writer begins; `layout` says which views readers have; `written_by` is called when a message
+        must name the writer; `synchronous` hides rows from readers until they are durable."""
         self.name = name
         self._cache, self._check, self._synchronous = cache, check, synchronous
         durable = segments[-1].end if segments else 0
@@ -114,7 +125,8 @@ class LogStream:
         """The number that the writer writes next: less than `_end` while it repeats itself."""
         # Not the last segment's: no entry in memory would carry it. The writer claims it again.
         self._cti = START
-        self._entries: list[Entry] = []
+        self._arrangement = Arrangement(layout)
+        self._entries: list[HeldEntry] = []
         """The rows in memory, in order."""
         self._seqs: list[int] = []
         """The first number of each entry, for search."""
@@ -122,11 +134,12 @@ class LogStream:
         """The bytes of each entry."""
         self._held = 0
         """The bytes of all entries."""
-        self._readers: dict[Hashable, tuple[int, int]] = {}
-        """For each reader the number of its next row, and the last CTI that it was given."""
+        self._readers: dict[Hashable, tuple[int, int, CellRange | None]] = {}
+        """For each reader the number up to which it has read, the last CTI that it was given, and
+        what it reads."""
         self._watchers: dict[Hashable, Callable[[int], None]] = {}
         """Whom to tell, by reader, that there may be something to read."""
-        self._loaded: dict[str, Sequence[Entry]] = {}
+        self._loaded: dict[str, Sequence[HeldEntry]] = {}
         """The rows of segments that were missing, by key; the last few."""
         self._written_by = written_by
         self._repeated: _Repeated | None = None
@@ -190,11 +203,29 @@ class LogStream:
         return total
 
     def is_ahead(self, most: int) -> bool:
-        """Say whether even the fastest reader has more than about `most` bytes left to read."""
-        read = max((seq for seq, _ in self._readers.values()), default=self.durable)
-        if self._entries and read < self._entries[0].seq:
+        """Say whether even the fastest reader has more than about `most` bytes left to read: of a
+        view, more than its share of that."""
+        if not self._readers:
+            return self._held > most and self._bytes_from(self.durable) > most
+        return all(
+            self._has_unread(seq, reading, most if reading is None else most * reading.share)
+            for seq, _, reading in self._readers.values()
+        )
+
+    def _has_unread(self, seq: int, reading: CellRange | None, most: float) -> bool:
+        """Say whether a reader that is at this number has more bytes than this left to read."""
+        if self._entries and seq < self._entries[0].seq:
             return True  # not even in memory any more
-        return self._held > most and self._bytes_from(read) > most
+        if self._held <= most or self._bytes_from(seq) <= most:
+            return False
+        left = 0.0
+        at = max(bisect_right(self._seqs, seq) - 1, 0)
+        for entry, size in zip(self._entries[at:], self._sizes[at:], strict=True):
+            if entry.end > max(seq, entry.seq):
+                left += size * entry.count(reading) / (entry.end - entry.seq)
+                if left > most:
+                    return True
+        return False
 
     # --- writing -----------------------------------------------------------------------------
 
@@ -220,9 +251,9 @@ class LogStream:
         if self._collected > entry.seq:
             # Readers are ahead of a writer that repeats itself: nobody will ask for these.
             skip = min(self._collected, entry.end) - entry.seq
-            entry = Entry(entry.seq + skip, entry.rows.slice(skip, len(entry.rows)), entry.cti)
+            entry = entry.since(entry.seq + skip)
         size = batch_bytes(entry.rows)
-        self._entries.append(entry)
+        self._entries.append(HeldEntry.of(entry, self._arrangement))
         self._seqs.append(entry.seq)
         self._sizes.append(size)
         self._held += size
@@ -254,19 +285,20 @@ class LogStream:
 
     # --- durability --------------------------------------------------------------------------
 
-    def next_segment(self, limit: int = SEGMENT_BYTES) -> tuple[Entry, ...] | None:
+    def next_segment(self, limit: int = SEGMENT_BYTES) -> tuple[HeldEntry, ...] | None:
         """Select the next rows to make durable, about `limit` bytes at most; None when there are
         none, or while another segment is being written."""
         if self.flushing is not None:
             return None
-        durable, entries, size = self.durable, [], 0
+        durable, size = self.durable, 0
+        entries: list[HeldEntry] = []
         at = max(bisect_right(self._seqs, durable) - 1, 0)
         for entry, bytes_ in zip(self._entries[at:], self._sizes[at:], strict=True):
-            if entry.end <= durable or not len(entry.rows):
+            if entry.end <= durable or entry.end == entry.seq:
                 continue
-            skip = max(durable - entry.seq, 0)
-            rows = entry.rows.slice(skip, len(entry.rows)) if skip else entry.rows
-            entries.append(Entry(entry.seq + skip, rows, entry.cti))
+            if entry.seq < durable:
+                entry = HeldEntry.of(entry.in_order().since(durable), self._arrangement)
+            entries.append(entry)
             size += bytes_
             if size >= limit:
                 break
@@ -299,7 +331,7 @@ class LogStream:
     def _forget_read(self) -> None:
         """Drop from memory what rule 3 allows."""
         durable = self.durable
-        read = min((seq for seq, _ in self._readers.values()), default=durable)
+        read = min((seq for seq, _, _ in self._readers.values()), default=durable)
         over = self._held > self._cache
         drop = []
         for index, entry in enumerate(self._entries):
@@ -315,32 +347,38 @@ class LogStream:
         if not count:
             return
         if count == len(self._entries):
-            last = self._entries[-1]
+            claim = self._entries[-1].claim()
             self._held -= sum(self._sizes[:count])
-            self._entries = [Entry(last.end, last.rows.slice(0, 0), last.cti)]
-            self._seqs, self._sizes = [last.end], [0]
+            self._entries = [claim]
+            self._seqs, self._sizes = [claim.seq], [0]
             return
         self._held -= sum(self._sizes[:count])
         del self._entries[:count], self._seqs[:count], self._sizes[:count]
 
     # --- reading -----------------------------------------------------------------------------
 
-    def register(self, reader: Hashable, seq: int) -> None:
+    def has_view(self, view: View | None) -> bool:
+        """Say whether readers may have this view."""
+        return self._arrangement.has(view)
+
+    def register(self, reader: Hashable, seq: int, view: View | None = None) -> None:
+        """Let a reader read everything, or a view, from this number on."""
         if seq < self._collected:
             raise RunError(
                 f"stream {self.name}: row {seq} was collected, rows from {self._collected} on "
                 "are kept"
             )
-        self._readers[reader] = (seq, START)
+        self._readers[reader] = (seq, START, self._arrangement.reading(view))
 
     def watch(self, reader: Hashable, tell: Callable[[int], None]) -> None:
         """Tell a reader, until it is unregistered, whenever there may be something to read: how
-        many rows at least (0: a claim)."""
+        many rows about (0: a claim)."""
         self._watchers[reader] = tell
 
     def _tell(self, rows: int) -> None:
-        for tell in self._watchers.values():
-            tell(rows)
+        for reader, tell in self._watchers.items():
+            *_, reading = self._readers[reader]
+            tell(rows if reading is None else ceil(rows * reading.share))
 
     def unregister(self, reader: Hashable) -> None:
         self._readers.pop(reader, None)
@@ -353,44 +391,39 @@ class LogStream:
     def read_next(self, reader: Hashable) -> Entry | None:
         """Return the next rows and the claim after them; None when there is nothing, or when they
         are in a segment that must be loaded first."""
-        seq, cti = self._readers[reader]
+        seq, cti, reading = self._readers[reader]
+        held: Sequence[HeldEntry] | None = self._entries
         if seq < (self._entries[0].seq if self._entries else self._end):
-            entry = self._from_segment(seq)
-        else:
-            entry = self._from_memory(seq, cti)
-        if entry is not None and self._synchronous and entry.end > self.durable:
-            entry = None
+            held = self._segment_with(seq)
+        if held is None:
+            return None
+        at = max(bisect_right(self._seqs, seq) - 1, 0) if held is self._entries else 0
+        limit = self.durable if self._synchronous else None
+        entry = next_entry(held, at, seq=seq, cti=cti, reading=reading, limit=limit)
         if entry is not None:
-            self._readers[reader] = (entry.end, entry.cti)
+            self._readers[reader] = (entry.end, entry.cti, reading)
         return entry
 
-    def _from_memory(self, seq: int, cti: int) -> Entry | None:
-        at = max(bisect_right(self._seqs, seq) - 1, 0)
-        for entry in self._entries[at:]:
-            if entry.end > seq:
-                return _from(entry, seq)
-            if entry.end == seq and entry.cti > cti:
-                nothing = entry.rows.slice(0, 0) if len(entry.rows) else entry.rows
-                return Entry(seq, nothing, entry.cti)
-        return None
-
-    def _from_segment(self, seq: int) -> Entry | None:
+    def _segment_with(self, seq: int) -> Sequence[HeldEntry] | None:
+        """Find the rows of the segment with this number; None: it must be loaded first."""
         for segment in self._segments:
             if segment.first <= seq < segment.end:
-                entries = self._loaded.get(segment.key)
-                if entries is None:
+                if segment.key not in self._loaded:
                     self._miss(segment)
-                    return None
-                return _from(next(e for e in entries if e.end > seq), seq)
+                return self._loaded.get(segment.key)
         raise RunError(f"stream {self.name}: row {seq} is neither in memory nor in a segment")
 
-    def load(self, key: str, entries: Sequence[Entry]) -> None:
-        """Take in the rows of a segment that was missing. The rows of the last few are kept."""
+    def load(self, key: str, entries: Sequence[StoredEntry]) -> None:
+        """Take in the rows of a segment that was missing. The rows of the last few are kept.
+        SnapshotCorrupt when they are not arranged for the readers that the stream has."""
+        if not all(map(self._arrangement.fits, entries)):
+            raise SnapshotCorrupt(f"{key} does not hold its rows in the cells that it should")
         self.missing.pop(key, None)
+        held = [HeldEntry.of(entry, self._arrangement) for entry in entries]
         repeated = self._repeated
         if self.doubt is not None and repeated is not None and repeated.segment.key == key:
             before, now = (
-                concat_batches(rows) for rows in ([e.rows for e in entries], repeated.rows)
+                concat_batches(rows) for rows in ([e.in_order().rows for e in held], repeated.rows)
             )
             violation = other_rows(
                 stream=self.name,
@@ -400,14 +433,7 @@ class LogStream:
                 by=self._written_by,
             )
             self.doubt = violation or self.doubt
-        self._loaded[key] = entries
+        self._loaded[key] = held
         while len(self._loaded) > max(4, 2 * len(self._readers)):
             del self._loaded[next(iter(self._loaded))]
         self._tell(1)
-
-
-def _from(entry: Entry, seq: int) -> Entry:
-    """Cut off the rows of an entry that are below this number."""
-    if seq <= entry.seq:
-        return entry
-    return Entry(seq, entry.rows.slice(seq - entry.seq, len(entry.rows)), entry.cti)

@@ -13,7 +13,7 @@ unchecked                        while the answer is still to be checked (`--che
 status, story/<epoch>-<number>, plan, history   for onlookers
 
 Vertices, sinks and streams have the names of the topology, a generation in front included
-(`g3-1.0/0.2`), so objects of two generations never have one name.
+(`g3-1.0/0`), so objects of two generations never have one name.
 
 Whatever else lies in a store is not the job's: nobody reads it, and nobody deletes it (`is_known`).
 """
@@ -70,7 +70,7 @@ def ingress_log(vertex: str) -> str:
 def incarnation_of(key: str) -> int:
     """Read from a name which incarnation wrote the checkpoint, the segment or the part.
 
-    >>> incarnation_of(checkpoint_key("1.0", 7, 3)), incarnation_of(segment_key("1.0/0.0", 9, 7))
+    >>> incarnation_of(checkpoint_key("1.0", 7, 3)), incarnation_of(segment_key("1.0/0", 9, 7))
     (7, 7)
     """
     first, second = _numbers(key)
@@ -89,7 +89,7 @@ def number_of(key: str) -> int:
 def first_of(key: str) -> int:
     """Read the number of a segment's first row from its name.
 
-    >>> first_of(segment_key("1.0/0.0", 9, 7))
+    >>> first_of(segment_key("1.0/0", 9, 7))
     9
     """
     return _numbers(key)[0]
@@ -113,7 +113,7 @@ def is_known(key: str) -> bool:
 
     >>> is_known(record_key(3)), is_known("records/3"), is_known("records/latest.bak")
     (True, False, False)
-    >>> is_known(segment_key("g3-1.0/0.2", 9, 7))
+    >>> is_known(segment_key("g3-1.0/0", 9, 7))
     True
     """
     return _KNOWN.fullmatch(key) is not None

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -34,8 +34,8 @@ from weir.events.batch import OPEN, START
 from weir.plan.horizon import Horizon
 from weir.reliable.chain import Chain
 from weir.reliable.differences import SUSPICION
-from weir.reliable.stream import Entry, StreamReader
-from weir.reliable.vertex import Outlet, Snapshot, Vertex
+from weir.reliable.stream import Entry, StreamReader, StreamWriter
+from weir.reliable.vertex import Snapshot, Vertex
 
 _INPUTS, _STEPS = "$mark", "$steps"
 _READ = "$read"
@@ -111,7 +111,7 @@ class RebuildableVertex(Vertex):
         name: str,
         chain: Chain,
         inputs: Sequence[StreamReader],
-        outlets: Sequence[Outlet],
+        outlets: Sequence[StreamWriter],
         horizon: Horizon,
         *,
         marks: bool,
@@ -145,7 +145,7 @@ class RebuildableVertex(Vertex):
             _INPUTS: pa.table(inputs),
             _STEPS: pa.table({"time": pa.array(steps, pa.int64())}),
         }
-        return Snapshot(tuple(self._read), tuple(self._written), tables)
+        return Snapshot(tuple(self._read), self._outputs, tables)
 
     def _whole(self) -> Snapshot:
         whole = super().snapshot()
@@ -207,11 +207,9 @@ class RebuildableVertex(Vertex):
             super()._take(input, entry)
             return
         goal = rehearsal.inputs[input]
-        repeated = min(goal - entry.seq, len(entry.rows))
-        self._repeat(input, Entry(entry.seq, entry.rows.slice(0, repeated), entry.cti), rehearsal)
+        self._repeat(input, entry.before(goal), rehearsal)
         if entry.end >= goal:  # with the claim after the mark, if there is no row
-            rest = entry.rows.slice(repeated, len(entry.rows))
-            rehearsal.ahead[input] = Entry(goal, rest, entry.cti)
+            rehearsal.ahead[input] = entry.since(goal)
         self._end_rehearsal()
 
     def _repeat(self, input: int, entry: Entry, rehearsal: _Rehearsal) -> None:
@@ -220,10 +218,11 @@ class RebuildableVertex(Vertex):
         cti = min(entry.cti, rehearsal.ctis[input])
         kept = entry.rows.vs >= rehearsal.edge
         if kept.all():
-            self._push(input, entry.rows, cti)
+            self._push(input, replace(entry, cti=cti))
         else:
-            numbers = entry.seq + np.flatnonzero(kept)
-            self._push(input, entry.rows.take(kept), cti, numbers)
+            left_out = entry.left_out + int(len(kept) - np.count_nonzero(kept))
+            numbers = entry.row_numbers[kept]
+            self._push(input, Entry(entry.seq, entry.rows.take(kept), cti, numbers, left_out))
         self._chain.pull()
 
     def _end_rehearsal(self) -> None:

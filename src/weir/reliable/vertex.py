@@ -6,8 +6,8 @@ Rules (StreamScope §3.2)
 2. `snapshot` = (input positions, output positions, state as Arrow tables), at any step.
 3. `load` of a snapshot makes the vertex go on from there: it reads its inputs from those
    positions and writes the same rows under the same numbers as before.
-4. A hash split sends a row to part (hash of its key columns) mod parts; every part is a stream
-   of its own, with its own numbers and the chain's CTI.
+4. It writes each row once, under one number, with the chain's CTI. Who reads a part of the rows
+   reads a view of the stream (`views.py`).
 5. The vertex calls `see` with all rows and claims right before it gives them to the chain. With
    `pieces` = n it gives the chain n rows at a time, and claims apart from rows: a claim is given in
    steps, each of which releases the waiting rows of n different times. Such cuts change no result,
@@ -19,15 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from weir.events.batch import START, Batch, Int64s
-from weir.events.hashing import hash_rows
-from weir.events.hashing_loops import by_part
 from weir.kernels.kernel import Tables
 from weir.reliable.chain import Chain
 from weir.reliable.stream import Entry, StreamReader, StreamWriter
@@ -41,12 +36,14 @@ class RowSpan:
     """The index of the input among those of the vertex."""
     first: int
     end: int
-    """The rows are [first, end) of the input; of a source these are offsets."""
+    """The rows are among [first, end) of the input; of a source these are offsets."""
     claims: bool
     """Whether the claim after the rows is given too."""
     since: int
     until: int
     """The event time that all inputs together had reached before the claim, and with it."""
+    left_out: int = 0
+    """How many numbers of [first, end) are not of these rows."""
 
 
 See = Callable[[RowSpan, Batch], None]
@@ -58,37 +55,33 @@ def see_nothing(span: RowSpan, rows: Batch) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot holds where a vertex stands: the next number of each input and output, and the
-    state."""
+    """A snapshot holds where a vertex stands: the number up to which it has read each input and
+    written each outlet, and the state."""
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     tables: Tables
 
 
-@dataclass(frozen=True, slots=True)
-class Outlet:
-    """An outlet is one stream that a vertex writes to, or one for each part of a hash split by
-    `keys` (the indices of the key columns)."""
-
-    streams: tuple[StreamWriter, ...]
-    keys: tuple[int, ...] | None = None
-
-
 class Vertex:
-    """A vertex reads its inputs, runs a chain on them and writes to its outlets, step by step."""
+    """A vertex reads its inputs, runs a chain on them and writes what it makes, step by step."""
 
     def __init__(
-        self, name: str, chain: Chain, inputs: Sequence[StreamReader], outlets: Sequence[Outlet]
+        self,
+        name: str,
+        chain: Chain,
+        inputs: Sequence[StreamReader],
+        outlets: Sequence[StreamWriter],
     ) -> None:
+        """`outlets` are the streams that get what the chain makes."""
         self.name = name
         self._chain = chain
         self._inputs = tuple(inputs)
         self._outlets = tuple(outlets)
         self._read = [0] * len(inputs)
-        """The next number to read of each input."""
-        self._written = [0] * sum(len(o.streams) for o in outlets)
-        """The next number to write of each output stream."""
+        """The number up to which each input was read."""
+        self._written = 0
+        """The next number to write."""
         self._cti = START
         """The last claim that was written."""
         self._claims = [START] * max(len(inputs), 1)
@@ -135,27 +128,23 @@ class Vertex:
 
     def _take(self, input: int, entry: Entry) -> None:
         self._read[input] = entry.end
-        self._push(input, entry.rows, entry.cti)
+        self._push(input, entry)
 
-    def _push(
-        self, input: int, rows: Batch, cti: int, numbers: Sequence[int] | Int64s | None = None
-    ) -> None:
-        """Hand rows and a claim of an input to the chain. `numbers` are those of the rows, where
-        these are not the last that were read of the input."""
-        end = self._read[input]
+    def _push(self, input: int, entry: Entry) -> None:
+        """Hand the rows and the claim of an entry to the chain."""
         if self.pieces:
-            row_numbers = range(end - len(rows), end) if numbers is None else numbers
-            self._push_pieces(input, rows, row_numbers)
-            self._claim_pieces(input, end, cti, partial(self._chain.claim, input))
+            self._push_pieces(input, entry.rows, entry.row_numbers)
+            self._claim_pieces(input, entry.end, entry.cti, partial(self._chain.claim, input))
             return
-        first = int(numbers[0]) if numbers is not None and len(numbers) else end - len(rows)
-        self._show(input=input, first=first, end=end, rows=rows, cti=cti)
-        if len(rows):
-            self._chain.push(input, rows, cti)
+        self._show(
+            input=input, first=entry.first_row, end=entry.end, rows=entry.rows, cti=entry.cti
+        )
+        if len(entry.rows):
+            self._chain.push(input, entry.rows, entry.cti)
         else:  # a mere claim: over a channel it comes without any columns
-            self._chain.claim(input, cti)
+            self._chain.claim(input, entry.cti)
 
-    def _push_pieces(self, input: int, rows: Batch, numbers: Sequence[int] | Int64s) -> None:
+    def _push_pieces(self, input: int, rows: Batch, numbers: Int64s) -> None:
         for start in range(0, len(rows), self.pieces):
             piece, those = rows.slice(start, start + self.pieces), numbers[start:][: self.pieces]
             self._show(
@@ -181,7 +170,13 @@ class Vertex:
         until = self._claimed
         self.see(
             RowSpan(
-                input=input, first=first, end=end, claims=cti is not None, since=since, until=until
+                input=input,
+                first=first,
+                end=end,
+                claims=cti is not None,
+                since=since,
+                until=until,
+                left_out=end - first - len(rows),
             ),
             rows,
         )
@@ -205,27 +200,20 @@ class Vertex:
         if rows is None and cti <= self._cti:
             return
         self._cti = max(self._cti, cti)
-        at = 0
-        for outlet in self._outlets:
-            parts = self._parts(outlet, rows if rows is not None else self._chain.empty())
-            for stream, part in zip(outlet.streams, parts, strict=True):
-                stream.write(Entry(self._written[at], part, self._cti))
-                self._written[at] += len(part)
-                at += 1
-
-    @staticmethod
-    def _parts(outlet: Outlet, rows: Batch) -> list[Batch]:
-        count = len(outlet.streams)
-        if outlet.keys is None or count == 1:
-            return [rows]
-        order, ends = by_part(parts_of(rows, outlet.keys, count), count)
-        grouped = rows.take(order)
-        return [grouped.slice(start, end) for start, end in pairwise([0, *ends.tolist()])]
+        entry = Entry(self._written, rows if rows is not None else self._chain.empty(), self._cti)
+        for stream in self._outlets:
+            stream.write(entry)
+        self._written = entry.end
 
     def snapshot(self) -> Snapshot:
         tables = self._chain.snapshot()
         tables["$vertex"] = pa.table({"cti": pa.array([self._cti], pa.int64())})
-        return Snapshot(tuple(self._read), tuple(self._written), tables)
+        return Snapshot(tuple(self._read), self._outputs, tables)
+
+    @property
+    def _outputs(self) -> tuple[int, ...]:
+        """The next number to write to each outlet."""
+        return (self._written,) * len(self._outlets)
 
     def load(self, snapshot: Snapshot) -> None:
         self._chain.load({n: t for n, t in snapshot.tables.items() if n != "$vertex"})
@@ -239,19 +227,9 @@ class Vertex:
 
     def _stand_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Read and write from these positions on."""
-        self._read, self._written = list(inputs), list(outputs)
+        self._read, self._written = list(inputs), max(outputs, default=0)
         for input, (stream, seq) in enumerate(zip(self._inputs, self._read, strict=True)):
             stream.register((self.name, input), seq)
         # The claim after the last row: no step will make it again.
-        writers = [stream for outlet in self._outlets for stream in outlet.streams]
-        for writer, seq in zip(writers, self._written, strict=True):
-            writer.write(Entry(seq, self._chain.empty(), self._cti))
-
-
-def parts_of(rows: Batch, keys: Sequence[int], count: int) -> npt.NDArray[np.uint32]:
-    """Compute the part of each row under a hash split; it is the same in all processes and
-    releases."""
-    _, second = hash_rows([rows.columns[k] for k in keys], len(rows))
-    # Which half it is, of which word, is a format.
-    upper = (second >> np.uint64(32)).astype(np.uint32)  # numbers of 32 bits divide faster
-    return upper % np.uint32(count)
+        for writer in self._outlets:
+            writer.write(Entry(self._written, self._chain.empty(), self._cti))

@@ -173,12 +173,12 @@ class InnerInstance:
         self._vertex.see, self._vertex.pieces = see, pieces
 
     def work(self) -> bool:
-        before = sum(c.position for c in self.cursors)
+        before = sum(c.count for c in self.cursors)
         counts = self._vertex.caught_up
         wanted = self._vertex.wanted(self._ahead_rows)
         progressed = self._vertex.execute([i for i in wanted if self.cursors[i].has_news])
         if counts:
-            self.events += sum(c.position for c in self.cursors) - before
+            self.events += sum(c.count for c in self.cursors) - before
         return progressed
 
     def snapshot(self) -> Snapshot:
@@ -279,4 +279,7 @@ class SinkInstance:
 
 def make_cursors(spec: VertexSpec) -> tuple[Cursor, ...]:
     """Make a cursor for each input of a vertex."""
-    return tuple(Cursor(stream, (spec.id, input)) for input, stream in enumerate(spec.inputs))
+    return tuple(
+        Cursor(stream, (spec.id, input), spec.view(input))
+        for input, stream in enumerate(spec.inputs)
+    )

@@ -81,6 +81,7 @@ class InstanceMaker:
                 name,
                 segments.get(name, ()),
                 start,
+                spec.layout(name),
                 check=self._check,
                 written_by=partial(written_by, self._plan, spec, name),
                 synchronous=self._synchronous,

@@ -110,7 +110,7 @@ SELDOM = frozenset(
         "events.order_bytes_loops.listed_elements",
         "kernels.structures.key_hashes_loops.hash_lists",
         # several partitions, checksums of streams, snapshots
-        "events.hashing_loops.by_part",
+        "events.hashing_loops.by_cell",
         "events.hashing_loops.fold_rows",
         "kernels.aggregates.distinct_counts_loops.numbers_in",
         # more rows than tables hold before they grow

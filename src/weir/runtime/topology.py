@@ -1,13 +1,16 @@
 """The topology of a job, its vertices and the streams between them: one value for every runner.
 
 Rules
-1. A vertex is named `stage.index`, the reader of output n `sink.n`; a stream `vertex/outlet.part`,
-   or `vertex/late` and `vertex/bad` where a source turns rows away. Names depend on the plan, its
-   counts and the generation alone, so they mean the same in every runner and after a restart.
-2. The names of generation g begin with it, `g3-1.0` and `g3-1.0/0.2`; those of generation 0 do not.
+1. A vertex is named `stage.index`, the reader of output n `sink.n`; a stream `vertex/outlet`: the
+   outlet of a vertex's rows is 0, those of rows that a source turns away are `late` and `bad`.
+   Names depend on the plan, its counts and the generation alone, so they mean the same in every
+   runner and after a restart.
+2. The names of generation g begin with it, `g3-1.0` and `g3-1.0/0`; those of generation 0 do not.
    Keys of objects are made of these names, which have no character that a store treats specially.
-3. Every stream has one writer and any number of readers. Inputs of a vertex stand in the order of
-   its stage's ports, links and writers.
+3. Every stream has one writer and any number of readers. A reader reads everything or a view
+   (`reliable/views.py`): a vertex of a stage that is split by keys reads the buckets of its part,
+   and the outlet knows all views that readers have. Inputs of a vertex stand in the order of its
+   stage's ports, links and writers.
 4. `order` lists the writer of every stream before its readers, except for streams that are marked
    as back edges: those close cycles. So a walk along streams need not end; walk `order` instead.
 """
@@ -24,19 +27,19 @@ import msgspec
 from weir.errors import PlanError
 from weir.plan.program import StreamKind
 from weir.plan.stages import Link, Split, Stage, StagedPlan, links_of, split_of, stage_schema
+from weir.reliable.views import WHOLE, StreamLayout, View, layout_of, view_of_part
 
 VertexId: TypeAlias = str
 StreamId: TypeAlias = str
 
 
 class StreamSpec(msgspec.Struct, frozen=True):
-    """Describes a stream: which vertex writes it, as which part of which outlet, and what it
-    carries. `late` and `bad` streams are the last outlets of their vertex."""
+    """Describes a stream: which vertex writes it, as which outlet, and what it carries. `late` and
+    `bad` streams are the last outlets of their vertex."""
 
     id: StreamId
     writer: VertexId
     outlet: int
-    part: int
     kind: StreamKind = "rows"
     back: bool = False
     """Whether it closes a cycle: its readers may stand before its writer."""
@@ -44,11 +47,10 @@ class StreamSpec(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class OutletSpec:
-    """Describes an outlet of a vertex: one stream, or one for each part of a split by the columns
-    with the indices `keys`."""
+    """Describes an outlet of a vertex: its stream, and how that is read."""
 
-    streams: tuple[StreamId, ...]
-    keys: tuple[int, ...] | None = None
+    stream: StreamId
+    layout: StreamLayout = WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,21 @@ class VertexSpec:
     outlets: tuple[OutletSpec, ...] = ()
     late: tuple[StreamId, ...] = ()
     bad: tuple[StreamId, ...] = ()
+    views: tuple[View | None, ...] = ()
+    """What it reads of each input; None: everything. Without any, it reads everything of all."""
 
     @property
     def outputs(self) -> tuple[StreamId, ...]:
         """All streams that the vertex writes, in the order of a snapshot's positions."""
-        split = tuple(stream for outlet in self.outlets for stream in outlet.streams)
-        return (*split, *self.late, *self.bad)
+        return (*(outlet.stream for outlet in self.outlets), *self.late, *self.bad)
+
+    def view(self, input: int) -> View | None:
+        """Return what it reads of an input; None: everything."""
+        return self.views[input] if self.views else None
+
+    def layout(self, stream: StreamId) -> StreamLayout:
+        """Find how a stream that the vertex writes is read."""
+        return next((o.layout for o in self.outlets if o.stream == stream), WHOLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +128,13 @@ def vertex_name(stage: int | Literal["sink"], index: int, generation: int = 0) -
     return f"g{generation}-{stage}.{index}" if generation else f"{stage}.{index}"
 
 
-def stream_name(vertex: VertexId, outlet: int, part: int) -> StreamId:
-    """Name a stream that carries rows.
+def stream_name(vertex: VertexId, outlet: int | Literal["late", "bad"] = 0) -> StreamId:
+    """Name a stream that a vertex writes.
 
-    >>> stream_name(vertex_name(1, 0), 0, 2)
-    '1.0/0.2'
+    >>> stream_name(vertex_name(1, 0)), stream_name(vertex_name(0, 2), "late")
+    ('1.0/0', '0.2/late')
     """
-    return f"{vertex}/{outlet}.{part}"
+    return f"{vertex}/{outlet}"
 
 
 def make_topology(plan: StagedPlan, counts: Sequence[int], generation: int = 0) -> Topology:
@@ -152,14 +163,14 @@ def wire(
 
 def _streams(vertex: VertexSpec, back: Collection[StreamId]) -> Iterator[StreamSpec]:
     for number, outlet in enumerate(vertex.outlets):
-        for part, stream in enumerate(outlet.streams):
-            yield StreamSpec(stream, vertex.id, number, part, back=stream in back)
+        stream = outlet.stream
+        yield StreamSpec(stream, vertex.id, number, back=stream in back)
     turned_away: list[tuple[StreamKind, StreamId]] = [
         *(("late", stream) for stream in vertex.late),
         *(("bad", stream) for stream in vertex.bad),
     ]
     for number, (kind, stream) in enumerate(turned_away, len(vertex.outlets)):
-        yield StreamSpec(id=stream, writer=vertex.id, outlet=number, part=0, kind=kind)
+        yield StreamSpec(id=stream, writer=vertex.id, outlet=number, kind=kind)
 
 
 def _writers_first(
@@ -196,7 +207,11 @@ class _Layout:
 
     def __init__(self, plan: StagedPlan, counts: Sequence[int], generation: int) -> None:
         self._plan, self._counts, self._generation = plan, counts, generation
-        self._outlets = plan.outlets()
+        self._layouts = [
+            _layout(stage, splits)
+            for stage, splits in zip(plan.stages, plan.outlets(), strict=True)
+        ]
+        """How the rows of each stage are read; None: not at all."""
 
     def vertices(self) -> Iterator[VertexSpec]:
         for stage in self._plan.stages:
@@ -211,10 +226,12 @@ class _Layout:
     def _vertex(self, stage: Stage, index: int) -> VertexSpec:
         inputs: list[StreamId] = []
         ports: list[int] = []
+        views: list[View | None] = []
         for port, link in links_of(stage):
-            read = self._read(link, stage, index)
+            read = self._read(link, index)
             inputs += read
             ports += [port] * len(read)
+            views += [self._view(link, stage, index)] * len(read)
         name = self._name(stage.number, index)
         return VertexSpec(
             id=name,
@@ -223,43 +240,43 @@ class _Layout:
             index=index,
             inputs=tuple(inputs),
             ports=tuple(ports),
-            outlets=tuple(self._written(stage, name)),
+            outlets=self._written(stage, name),
             late=self._turned_away(stage, name, "late"),
             bad=self._turned_away(stage, name, "bad"),
+            views=tuple(views),
         )
 
-    def _read(self, link: Link, stage: Stage, index: int) -> list[StreamId]:
+    def _read(self, link: Link, index: int) -> list[StreamId]:
         """Name the streams that a vertex of a stage reads by a link."""
         writers = [index] if link.channel == "forward" else range(self._counts[link.stage])
-        part = index if link.channel == "hash" else 0
-        return [self._stream(link.stage, w, split_of(link, stage), part) for w in writers]
+        return [stream_name(self._name(link.stage, writer)) for writer in writers]
 
-    def _stream(self, stage: int, index: int, split: Split, part: int = 0) -> StreamId:
-        outlet = self._outlets[stage].index(split)
-        return stream_name(self._name(stage, index), outlet, part)
+    def _view(self, link: Link, stage: Stage, index: int) -> View | None:
+        """Say what a vertex of a stage reads of the streams of a link."""
+        split = split_of(link, stage)
+        if split.keys is None:
+            return None
+        return view_of_part(_indices(self._plan.stages[link.stage], split.keys), index, split.parts)
 
-    def _written(self, stage: Stage, name: VertexId) -> Iterator[OutletSpec]:
-        columns = stage_schema(stage).names
-        for number, split in enumerate(self._outlets[stage.number]):
-            streams = tuple(stream_name(name, number, part) for part in range(split.parts))
-            keys = None if split.keys is None else tuple(columns.index(k) for k in split.keys)
-            yield OutletSpec(streams, keys)
+    def _written(self, stage: Stage, name: VertexId) -> tuple[OutletSpec, ...]:
+        layout = self._layouts[stage.number]
+        return () if layout is None else (OutletSpec(stream_name(name), layout),)
 
-    def _turned_away(self, stage: Stage, name: VertexId, kind: StreamKind) -> tuple[StreamId, ...]:
+    def _turned_away(
+        self, stage: Stage, name: VertexId, kind: Literal["late", "bad"]
+    ) -> tuple[StreamId, ...]:
         """Name the stream of a source's late or bad rows, if an output asks for it."""
         asked = any(
             s.output.kind == kind and stage.number in self._plan.stages_of(s)
             for s in self._plan.sinks
         )
-        return (f"{name}/{kind}",) if asked else ()
+        return (stream_name(name, kind),) if asked else ()
 
     def _sink(self, number: int) -> VertexSpec:
         sink = self._plan.sinks[number]
         kind = sink.output.kind
         inputs = tuple(
-            self._stream(stage, index, Split())
-            if kind == "rows"
-            else f"{self._name(stage, index)}/{kind}"
+            stream_name(self._name(stage, index), 0 if kind == "rows" else kind)
             for stage in self._plan.stages_of(sink)
             for index in range(self._counts[stage])
         )
@@ -267,3 +284,16 @@ class _Layout:
         return VertexSpec(
             id=name, kind="sink", stage=number, index=0, inputs=inputs, ports=(0,) * len(inputs)
         )
+
+
+def _indices(stage: Stage, columns: Sequence[str]) -> tuple[int, ...]:
+    names = stage_schema(stage).names
+    return tuple(names.index(column) for column in columns)
+
+
+def _layout(stage: Stage, splits: Sequence[Split]) -> StreamLayout | None:
+    """Lay out the stream of a stage's vertex, which is read in these ways; None: not at all."""
+    if not splits:
+        return None
+    ways = ((None if s.keys is None else _indices(stage, s.keys), s.parts) for s in splits)
+    return layout_of(list(ways))

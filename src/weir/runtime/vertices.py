@@ -16,7 +16,7 @@ from weir.reliable.differences import RowDifference, WrittenBy, violation
 from weir.reliable.rebuildable_vertex import RebuildableVertex
 from weir.reliable.strategies import CheckpointStrategy, Strategy, make_strategy
 from weir.reliable.stream import StreamReader, StreamWriter
-from weir.reliable.vertex import Outlet, Vertex
+from weir.reliable.vertex import Vertex
 from weir.runtime.source_vertex import SourceVertex
 from weir.runtime.topology import StreamId, Topology, VertexId, VertexSpec
 
@@ -39,10 +39,7 @@ def make_vertex(
     takes them if it is asked for `marks` (`rebuildable_vertex.py`)."""
     is_bounded = spec.kind == "inner" and horizon is not None and horizon.known
     assert is_bounded or not marks, f"{spec.id} cannot be rebuilt from marks"
-    outlets = [
-        Outlet(tuple(writers[stream] for stream in outlet.streams), outlet.keys)
-        for outlet in spec.outlets
-    ]
+    outlets = [writers[outlet.stream] for outlet in spec.outlets]
     chain = make_chain(plan, spec)
     if spec.kind == "inner" and horizon is not None and horizon.known:
         return RebuildableVertex(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weir.events.batch import empty_batch
@@ -17,7 +17,6 @@ from weir.job.signals import (
     Taken,
     Unsubscribed,
 )
-from weir.reliable.stream import Entry
 from weir.simulator.processes import SimulatedHost
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Network:
             connection=command.connection,
             server=server,
         )
-        subscribed = Subscribed(key, command.stream, command.seq, command.credit)
+        subscribed = Subscribed(key, command.stream, command.seq, command.credit, command.view)
         self._world.hosts.tell(server, subscribed)
 
     def disconnect(self, reader: SimulatedHost, connection: int) -> None:
@@ -120,7 +119,7 @@ class Network:
             self._break(channel)
             return
         if not len(entry.rows):  # as on a real channel: a mere claim has no columns
-            entry = Entry(entry.seq, empty_batch(()), entry.cti)
+            entry = replace(entry, rows=empty_batch(()))
 
         def arrive() -> None:
             if channel.open:

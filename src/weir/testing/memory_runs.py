@@ -26,7 +26,8 @@ from weir.plan.fluent.stream import Stream
 from weir.plan.limits import check_numbers
 from weir.plan.program import Program
 from weir.plan.schema import Schema
-from weir.reliable.stream import Entry, MemoryStream
+from weir.reliable.memory_stream import MemoryStream
+from weir.reliable.stream import Entry
 from weir.runtime.outputs import output_schema
 from weir.runtime.partitions import Partitions
 from weir.runtime.programs import Runnable

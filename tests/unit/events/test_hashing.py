@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from weir.events.hashing import hash_rows
+from weir.events.hashing import BUCKETS, bucket_range, buckets_of, hash_rows
 from weir.events.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP
+from weir.plan.limits import MOST_VERTICES
 
 DAY = datetime.date(2020, 2, 29)
 NOON = datetime.datetime(2020, 2, 29, 12, tzinfo=datetime.UTC)
@@ -299,3 +300,32 @@ def test_what_lies_behind_a_text_does_not_count(length: int) -> None:
     alone = hash_rows([pa.array([text])], 1)
     followed = hash_rows([pa.array([text, "zzzzzzzzz"])], 2)
     assert [words[0] for words in alone] == [words[0] for words in followed]
+
+
+# --- buckets -------------------------------------------------------------------------------
+
+
+def test_buckets_are_pinned() -> None:
+    """Other numbers would send a key's rows elsewhere than the state that waits for them."""
+    numbers = pa.array([*range(10), None])
+    texts = pa.array(["", "a", "b", "user-1", "user-2", "żółw", None])
+    assert buckets_of([numbers], 11).tolist() == [
+        *(2149, 1853, 3805, 2908, 909, 1523, 3890, 721, 1387, 868, 3325)
+    ]
+    assert buckets_of([texts], 7).tolist() == [2149, 936, 3622, 3625, 1490, 872, 3325]
+    both = [pa.array([1, 1, 2]), pa.array(["x", "y", "x"])]
+    assert buckets_of(both, 3).tolist() == [3633, 4028, 2455]
+
+
+def test_every_bucket_is_in_one_part_and_no_part_is_empty() -> None:
+    for parts in range(1, MOST_VERTICES + 1):
+        ranges = [bucket_range(part, parts) for part in range(parts)]
+        assert [r[0] for r in ranges] == [0, *(r[1] for r in ranges[:-1])]
+        assert ranges[-1][1] == BUCKETS and all(first < end for first, end in ranges)
+
+
+@pytest.mark.parametrize(("parts", "most"), [(64, 1), (67, 1.015), (819, 1.2), (1000, 1.23)])
+def test_how_uneven_parts_are(parts: int, most: float) -> None:
+    """What docs/design/0020 says of the largest part, in parts of the mean."""
+    sizes = [end - first for first, end in (bucket_range(p, parts) for p in range(parts))]
+    assert max(sizes) / (BUCKETS / parts) <= most

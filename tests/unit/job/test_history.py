@@ -32,9 +32,9 @@ PLAN = DrawnPlan(
     (stage(0, "A"), stage(1)),
     (DrawnOutput("B", "rows", "b.csv", (1,)),),
     (
-        DrawnVertex("0.0", "source", 0, (), ("0.0/0.0",), "a.jsonl"),
-        DrawnVertex("1.0", "inner", 1, ("0.0/0.0",), ("1.0/0.0",), ""),
-        DrawnVertex("sink.0", "sink", 0, ("1.0/0.0",), (), ""),
+        DrawnVertex("0.0", "source", 0, (), ("0.0/0",), "a.jsonl"),
+        DrawnVertex("1.0", "inner", 1, ("0.0/0",), ("1.0/0",), ""),
+        DrawnVertex("sink.0", "sink", 0, ("1.0/0",), (), ""),
     ),
 )
 
@@ -60,6 +60,15 @@ def status(
 
 def test_rows_that_wait_are_those_between_writer_and_reader() -> None:
     assert unread_rows(PLAN, status(1.0, 1, unread=7).vertices) == {"1.0": 7, "sink.0": 2}
+
+
+def test_of_a_stream_that_is_split_a_reader_has_its_share() -> None:
+    source, inner, sink = PLAN.vertices
+    split = msgspec.structs.replace(
+        PLAN, vertices=(source, msgspec.structs.replace(inner, shares=(0.25,)), sink)
+    )
+    unread = unread_rows(split, status(1.0, 1, unread=8).vertices)
+    assert unread == {"1.0": 2, "sink.0": 2}
 
 
 def test_a_long_job_has_a_bounded_history_with_the_same_totals() -> None:

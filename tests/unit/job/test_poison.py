@@ -2,6 +2,7 @@
 
 import zlib
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -85,6 +86,7 @@ def test_loading_is_the_same_as_loading() -> None:
         (wide(0, 65_536), 65_536 // PIECES),
         (wide(0, 300), 1),
         (wide(7, 7), 1),
+        (msgspec.structs.replace(wide(0, 65_536), left_out=65_536 - 512), 512 // PIECES),
         (row(7), 1),
         (Step("1.0"), 0),
         (Step("1.0", "load"), 0),

@@ -128,7 +128,7 @@ def test_no_point_is_behind_the_last_of_all_times() -> None:
 
 def test_work_is_not_quadratic_in_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reads of a stream count, not seconds: a step touches only what was written."""
-    from weir.reliable.stream import MemoryStream
+    from weir.reliable.memory_stream import MemoryStream
 
     reads = 0
     plain = MemoryStream.read_next

@@ -148,7 +148,7 @@ def test_the_first_stream_and_its_first_row_are_named(tmp_path: Path) -> None:
     with pytest.raises(DeterminismViolation) as caught:
         run_files(program, directory=tmp_path, check=True, cut=7)
     text = str(caught.value)
-    assert text.startswith("stream 0.0/0.0, written by vertex 0.0 (Source A FROM 'a.jsonl'")
+    assert text.startswith("stream 0.0/0, written by vertex 0.0 (Source A FROM 'a.jsonl'")
     assert "rarely(k)" in text.partition("): row 5 was another row, in a second run it is ")[0]
     assert re.search(r"\{'vs': 5, 've': 6, 'k': 'k5', '[^']+': 2\}; is a user function", text)
 

@@ -138,7 +138,7 @@ def test_counters_of_sources_never_fall(tmp_path: Path) -> None:
     job.pass_seconds(4)
     told = _statuses(job, 0.5)
     job.kill_host()
-    told += _statuses(job, 2.0)
+    told += _statuses(job, 3.0)
     assert any(b.events < a.events for a, b in itertools.pairwise(told))  # a source was lost
     plan = read_plan(job.store)
     assert plan is not None

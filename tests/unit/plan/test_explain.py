@@ -56,7 +56,7 @@ Stages
   stage 0: a vertex for each partition of Process
     runs    Source Process FROM 'process.jsonl' (vs = At, ve = Ended)
             Project ProcessID AS Process.ProcessID, UserID AS Process.UserID
-    writes  0.*/0.*: 4 parts, by hash of Process.ProcessID
+    writes  0.*/0: 4 parts, by hash of Process.ProcessID
     keeps   nothing
     holds   no row back
     recover checkpoint(10s): a source keeps its position
@@ -64,7 +64,7 @@ Stages
   stage 1: a vertex for each partition of Alert
     runs    Source Alert FROM 'data/alert/*.jsonl' (vs = At, delay = 10s, late = 'drop')
             Project ProcessID AS Alert.ProcessID
-    writes  1.*/0.*: 4 parts, by hash of Alert.ProcessID
+    writes  1.*/0: 4 parts, by hash of Alert.ProcessID
             1.*/late: late rows
     keeps   nothing
     holds   no row back
@@ -75,7 +75,7 @@ Stages
     port 1  stage 1, by hash of Alert.ProcessID
     runs    Join INNER ON Process.ProcessID = Alert.ProcessID
             Project Process.UserID AS UserID
-    writes  2.*/0.*: 4 parts, by hash of UserID
+    writes  2.*/0: 4 parts, by hash of UserID
     keeps   Join: left and right rows until they end
     holds   no row back
     recover checkpoint(10s): it depends on all of history: INNER JOIN over events whose lifetime
@@ -85,7 +85,7 @@ Stages
     port 0  stage 2, by hash of UserID
     runs    Aggregate COUNT(*) AS $a0 BY UserID WITH TUMBLING(5s)
             Project UserID, $a0 AS AlertCount
-    writes  3.*/0.0: all rows
+    writes  3.*/0: all rows
     keeps   Aggregate: panes of open windows: one row of sums for each key and pane
     holds   Aggregate: 5s
     recover replay: what comes depends on 5s of input

@@ -13,9 +13,10 @@ from weir.events.batch import OPEN, START, Batch
 from weir.plan.horizon import horizons
 from weir.reliable.chain import Chain
 from weir.reliable.codec import decode_snapshot, encode_snapshot
+from weir.reliable.memory_stream import MemoryStream
 from weir.reliable.rebuildable_vertex import RebuildableVertex, Starts, needs_of
-from weir.reliable.stream import Entry, MemoryStream
-from weir.reliable.vertex import Outlet, Snapshot, Vertex
+from weir.reliable.stream import Entry
+from weir.reliable.vertex import Snapshot, Vertex
 from weir.runtime.program_plan import plan_program
 from weir.script.program import parse_program
 
@@ -36,7 +37,7 @@ class Bench:
     def fresh(self, *, marks: bool = True) -> RebuildableVertex:
         plan = plan_program(parse_program(TEXT)).stages
         chain = Chain(plan.stages[1], plan.origins, [0])
-        outlets = [Outlet((self.written,))]
+        outlets = [self.written]
         self._made += 1  # each reads for itself
         return RebuildableVertex(
             f"1.0#{self._made}", chain, [self.read], outlets, horizons(plan)[1], marks=marks

@@ -10,7 +10,8 @@ import pytest
 
 from weir.errors import DeterminismViolation, RunError
 from weir.events.batch import OPEN, START, Batch
-from weir.reliable.stream import Entry, MemoryStream
+from weir.reliable.memory_stream import MemoryStream
+from weir.reliable.stream import Entry
 
 
 def _rows(values: list[int]) -> Batch:

@@ -1,4 +1,4 @@
-"""The rules of rVertex: steps, snapshots, the hash split."""
+"""The rules of rVertex: steps, snapshots, parts, pieces."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import pytest
 from weir.events.batch import OPEN, Batch
 from weir.plan.stages import Stage, StagedPlan
 from weir.reliable.chain import Chain
-from weir.reliable.stream import Entry, MemoryStream
-from weir.reliable.vertex import Outlet, RowSpan, Snapshot, Vertex, parts_of
+from weir.reliable.memory_stream import MemoryStream
+from weir.reliable.stream import Entry
+from weir.reliable.vertex import RowSpan, Snapshot, Vertex
+from weir.reliable.views import layout_of, view_of_part
 from weir.runtime.program_plan import plan_program
 from weir.script import parse_program
 from weir.testing import with_output
@@ -52,14 +54,13 @@ class Scene:
         plan, stage = _plan_stage()
         self._plan, self._stage = plan, stage
         self.inputs = _inputs()
-        self.split = [MemoryStream(f"part {i}", check=True) for i in range(parts)]
-        self.whole = MemoryStream("whole", check=True)
+        self.out = MemoryStream("out", layout_of([((0,), parts), (None, 1)]), check=True)
+        self.second = MemoryStream("second", check=True)
         self.vertex = self.fresh()
 
     def fresh(self) -> Vertex:
         chain = Chain(self._stage, self._plan.origins, [0, 1])
-        outlets = [Outlet(tuple(self.split), (0,)), Outlet((self.whole,))]
-        return Vertex("the vertex", chain, self.inputs, outlets)
+        return Vertex("the vertex", chain, self.inputs, [self.out, self.second])
 
     def finish(self) -> list[str]:
         while self.vertex.execute():
@@ -67,7 +68,7 @@ class Scene:
         return self.checksums()
 
     def checksums(self) -> list[str]:
-        return [s.ordered_checksum for s in (*self.split, self.whole)]
+        return [s.ordered_checksum for s in (self.out, self.second)]
 
 
 @cache
@@ -79,7 +80,7 @@ def expected() -> list[str]:
 def test_it_does_something() -> None:
     scene = Scene()
     assert scene.finish() == expected()
-    assert scene.whole.end > 40 and scene.whole.cti == OPEN == scene.vertex.cti
+    assert scene.out.end > 40 and scene.out.cti == OPEN == scene.vertex.cti
     assert scene.vertex.state_rows == 0
     assert not scene.vertex.execute()
 
@@ -91,7 +92,7 @@ def test_a_snapshot_at_any_step_goes_on_as_if_nothing_happened(step: int) -> Non
         assert scene.vertex.execute()
     snapshot = scene.vertex.snapshot()
     assert snapshot.inputs == (4 * step, 4 * step)
-    assert snapshot.outputs == tuple(s.end for s in (*scene.split, scene.whole))
+    assert snapshot.outputs == (scene.out.end, scene.second.end)
     held = scene.vertex.state_rows
     scene.vertex = scene.fresh()
     scene.vertex.load(snapshot)
@@ -143,48 +144,25 @@ def test_a_snapshot_is_arrow_data() -> None:
     assert scene.finish() == expected()
 
 
-# --- the split -----------------------------------------------------------------------------
+# --- parts and pieces ----------------------------------------------------------------------
 
 
 def test_every_part_has_the_claim_and_a_key_is_in_one_part() -> None:
     scene = Scene()
     scene.finish()
     seen: dict[int, set[int]] = {}
-    for number, stream in enumerate(scene.split):
-        assert stream.cti == OPEN
-        for entry in stream.entries:
+    count = 0
+    for part in range(3):
+        scene.out.register(part, 0, view_of_part((0,), part, 3))
+        claims = []
+        while (entry := scene.out.read_next(part)) is not None:
+            claims.append(entry.cti)
+            count += len(entry.rows)
             for key in entry.rows.columns[0].to_pylist():
-                seen.setdefault(key, set()).add(number)
+                seen.setdefault(key, set()).add(part)
+        assert claims[-1] == OPEN
     assert len(seen) == 3 and all(len(parts) == 1 for parts in seen.values())
-    assert sum(s.end for s in scene.split) == scene.whole.end
-
-
-def _keyed(*columns: pa.Array) -> Batch:
-    times = np.arange(len(columns[0]), dtype=np.int64)
-    return Batch(times, times + 1, columns)
-
-
-PINNED = {
-    "numbers": [3, 3, 1, 2, 2, 3, 1, 1, 2, 1, 3],
-    "texts": [5, 3, 4, 5, 2, 3, 1],
-    "both": [4, 1, 1],
-}
-
-
-def test_the_split_is_pinned() -> None:
-    """Other numbers would send a key's rows elsewhere than the state that waits for them."""
-    numbers = _keyed(pa.array([*range(10), None]))
-    texts = _keyed(pa.array(["", "a", "b", "user-1", "user-2", "żółw", None]))
-    both = _keyed(pa.array([1, 1, 2]), pa.array(["x", "y", "x"]))
-    assert parts_of(numbers, [0], 4).tolist() == PINNED["numbers"]
-    assert parts_of(texts, [0], 7).tolist() == PINNED["texts"]
-    assert parts_of(both, [0, 1], 5).tolist() == PINNED["both"]
-    assert parts_of(both, [0], 5).tolist()[0] == parts_of(both, [0], 5).tolist()[1]
-
-
-def test_the_split_is_even() -> None:
-    counts = np.bincount(parts_of(_keyed(pa.array(np.arange(30_000))), [0], 3))
-    assert (abs(counts - 10_000) < 500).all()
+    assert count == scene.out.end == scene.second.end
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 3, 100])

@@ -56,6 +56,8 @@ def test_collection_keeps_what_a_mark_needs() -> None:
         Segment(ObjectRef(f"s{i}"), 10 * i, 10 * i + 10, 0, "") for i in range(4)
     )
     assert learn_checkpoints(ledger, "1.0", [_mark(0, 35, 12)])
+    assert restarts(topology, BY_MARKS, ledger).needed[stream] == 0, "1.1 reads it too"
+    assert learn_checkpoints(ledger, "1.1", [_mark(0, 40, 31)])
     assert restarts(topology, BY_MARKS, ledger).needed[stream] == 12
     assert collect(topology, BY_MARKS, ledger) == ("s0",)
     assert ledger.collected[stream] == 12

@@ -12,7 +12,9 @@ import pytest
 from machine.jobs import entry, rows
 from weir.errors import RunError
 from weir.events.batch import Batch
+from weir.reliable.codec import record_of
 from weir.reliable.stream import Entry
+from weir.reliable.views import View
 from weir.spark.live.link_messages import (
     Bring,
     Bye,
@@ -34,7 +36,7 @@ pack = msgspec.msgpack.encode
 
 
 def test_words_and_entries_come_through() -> None:
-    said = [Want(3, "0.0/0.0", 5, 100), Leave(3), Room(4, 10), Gone(5), Yours(), Bye()]
+    said = [Want(3, "0.0/0", 5, 100), Leave(3), Room(4, 10), Gone(5), Yours(), Bye()]
     origin = (np.array([7, 8], dtype=np.int64),)
     given = rows(4, 2)
     deep = Entry(4, Batch(given.vs, given.ve, given.columns, origin), 9)
@@ -67,9 +69,33 @@ def test_who_makes_a_link_says_where_it_serves() -> None:
 
 
 def test_a_word_with_more_to_say_than_is_known_is_still_understood() -> None:
-    assert read_words(pack([[1, 3, "0.0/0.0", 5, 100, [0, 2048]]]), 0) == [
-        Want(3, "0.0/0.0", 5, 100)
-    ]
+    more = pack([[1, 3, "0.0/0", 5, 100, None, [0, 2048]]])
+    assert read_words(more, 0) == [Want(3, "0.0/0", 5, 100)]
+
+
+def test_a_view_comes_back_with_its_numbers_and_what_it_covers() -> None:
+    view = View((0, 2), 1024, 2048)
+    words, _ = pack_message([Want(3, "0.0/0", 5, 100, view)], ())
+    assert read_words(words, 0) == [Want(3, "0.0/0", 5, 100, view)]
+    some = Entry(4, rows(0, 3), 9, np.array([5, 6, 300]), 400)
+    nothing = Entry(707, rows(0, 0), 11, None, 50)
+    words, body = pack_message((), [(1, some, 9), (2, nothing, 0)])
+    first, second = read_words(words, len(body))
+    assert isinstance(first, Bring) and isinstance(second, Bring)
+    back = read_rows(first, pa.py_buffer(body), BIGINTS)
+    assert (back.seq, back.end, back.cti) == (4, 407, 9)
+    assert back.row_numbers.tolist() == [5, 6, 300]
+    covered = read_rows(second, pa.py_buffer(b""), BIGINTS)
+    assert (covered.seq, covered.end, covered.cti, len(covered.rows)) == (707, 757, 11, 0)
+
+
+@pytest.mark.parametrize("steps", [b"", b"12", b"\xff\xff\xff", b"\xff" * 24])
+def test_numbers_that_are_none_are_refused(steps: bytes) -> None:
+    body = record_of(entry(0, 3)).serialize()
+    with pytest.raises(RunError, match="the numbers of rows"):
+        read_rows(
+            Bring(1, 0, 0, 9, body.size, left_out=5, steps=steps), pa.py_buffer(body), BIGINTS
+        )
 
 
 @pytest.mark.parametrize(

@@ -131,9 +131,9 @@ def test_a_group_ends_where_a_cycle_closes() -> None:
     made = layout(text, parallelism=1)
     specs = dict(made.topology.vertices)
     assert [spec.id for spec in group_of(made, "1.0")] == ["1.0", "2.0", "3.0"]
-    back = OutletSpec(("3.0/1.0",))
+    back = OutletSpec("3.0/1")
     specs["3.0"] = replace(specs["3.0"], outlets=(*specs["3.0"].outlets, back))
-    specs["2.0"] = replace(specs["2.0"], inputs=(*specs["2.0"].inputs, *back.streams), ports=(0, 0))
-    looped = replace(made, topology=wire(list(specs.values()), back=back.streams))
+    specs["2.0"] = replace(specs["2.0"], inputs=(*specs["2.0"].inputs, back.stream), ports=(0, 0))
+    looped = replace(made, topology=wire(list(specs.values()), back=[back.stream]))
     assert [spec.id for spec in group_of(looped, "1.0")] == ["1.0", "2.0", "3.0"]
     assert kinds(make_job([looped])) == kinds(make_job([made]))

@@ -68,7 +68,7 @@ function panel(view, node, close) {
     h("td", { class: "text", title: parts.get(v.id) || "" }, v.id, parts.get(v.id) ? h("span", { class: "freshness" }, ` ${parts.get(v.id)}`) : null),
     h("td", { class: "text" }, v.status), h("td", { class: "text" }, v.host || ""),
     h("td", null, over ? "" : short(v.events_per_second)), h("td", null, v.lag === null ? "" : eventSpan(v.lag, view)),
-    h("td", null, count(sum(v.inputs))), h("td", null, count(sum(v.outputs))), h("td", null, count(v.state_rows)),
+    h("td", null, count(v.kind === "inner" ? v.events : sum(v.inputs))), h("td", null, count(sum(v.outputs))), h("td", null, count(v.state_rows)),
     h("td", null, over ? "" : bytes(v.queued_bytes)), h("td", null, count(v.snapshots)), h("td", null, count(v.recoveries))));
   return h("div", { class: "card panel", id: "panel" },
     h("div", { class: "head bar", css: { "justify-content": "space-between", margin: "0 0 .5rem" } }, h("h3", null, title), h("button", { type: "button", class: "plain", "data-focus": "close", onclick: close }, "close")),

@@ -1,9 +1,9 @@
 """`explain` shows what a program will do, for people and for machines.
 
 It shows the logical plan with its named streams; the stages with their vertices, ports and keys;
-the names of the streams between vertices (`*` stands for any vertex or part); what each vertex
-keeps; how long each operator can hold rows back; how a live run recovers each stage, and why; and
-the outputs. The result is text, a Graphviz graph (`dot.py`) or JSON.
+the names of the streams between vertices (`*` stands for any vertex); what each vertex keeps; how
+long each operator can hold rows back; how a live run recovers each stage, and why; and the outputs.
+The result is text, a Graphviz graph (`dot.py`) or JSON.
 """
 
 from __future__ import annotations
@@ -147,13 +147,15 @@ def _stage(stage: Stage, view: _View) -> Iterator[str]:
 
 
 def _written(stage: Stage, view: _View) -> Iterator[tuple[str, str, Split]]:
-    """Yield the streams that the vertices of a stage write: name, contents and split."""
-    for number, split in enumerate(view.outlets[stage.number]):
+    """Yield how other stages read the streams that the vertices of a stage write.
+
+    Each is the name of the stream, what is read of it, and the split."""
+    for split in view.outlets[stage.number]:
         if split.keys is None:
-            yield f"{stage.number}.*/{number}.0", "all rows", split
+            yield f"{stage.number}.*/0", "all rows", split
         else:
             what = f"{counted(split.parts, 'part')}, by hash of {', '.join(split.keys)}"
-            yield f"{stage.number}.*/{number}.*", what, split
+            yield f"{stage.number}.*/0", what, split
     asked = {s.output.kind for s in view.staged.sinks if stage.number in view.staged.stages_of(s)}
     for kind in ("late", "bad"):
         if kind in asked:

@@ -19,11 +19,13 @@ from collections.abc import Sequence
 from typing import Annotated, TypeAlias
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
-from weir.events.batch import empty_batch
-from weir.reliable.codec import entry_of, record_of
+from weir.events.batch import Int64s, empty_batch
+from weir.reliable.codec import numbers_after, record_of, rows_of, steps_of
 from weir.reliable.stream import Entry
+from weir.reliable.views import View
 from weir.spark.live.message_checks import LARGEST, UNREADABLE, bad_message, check_record
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
@@ -38,12 +40,13 @@ class Hello(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Want(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Asks for a stream, from row `seq` on."""
+    """Asks for a stream, or a view of it, from number `seq` on."""
 
     subscription: Count
     stream: str
     seq: Count
     credit: Size
+    view: View | None = None
 
 
 class Leave(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -71,6 +74,10 @@ class Bring(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """The bytes of the body that are its rows."""
     times: Annotated[int, msgspec.Meta(ge=2, le=1000)] = 2
     """How many columns have times and origins."""
+    left_out: Count = 0
+    """How many rows it leaves out, because they are in other views."""
+    steps: bytes = b""
+    """The numbers of the rows, if any is left out; see `codec.steps_of`."""
 
 
 class Gone(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -124,10 +131,12 @@ def pack_message(words: Sequence[Word], entries: Sequence[Outgoing]) -> tuple[by
                     size=size,
                     length=bodies[-1].size,
                     times=2 + len(entry.rows.origin),
+                    left_out=entry.left_out,
+                    steps=steps_of(entry),
                 )
             )
         else:
-            said.append(Bring(subscription, entry.seq, entry.cti))
+            said.append(Bring(subscription, entry.seq, entry.cti, left_out=entry.left_out))
     return _encoder.encode(said), b"".join(bodies)
 
 
@@ -145,8 +154,10 @@ def read_words(message: bytes, body: int) -> list[Word]:
 def read_rows(word: Bring, body: pa.Buffer, types: Sequence[pa.DataType]) -> Entry:
     """Decode and check the entry of a stream whose rows have columns of these types; `body` has the
     bytes of its rows alone."""
+    if word.seq + word.left_out > LARGEST:
+        raise bad_message("rows", f"the number {word.seq}")
     if not word.length:
-        return Entry(word.seq, _NO_ROWS, word.cti)
+        return Entry(word.seq, _NO_ROWS, word.cti, None, word.left_out)
     names = [*(f"t{i}" for i in range(word.times)), *(f"c{i}" for i in range(len(types)))]
     fields = zip(names, [*[pa.int64()] * word.times, *types], strict=True)
     try:
@@ -154,6 +165,23 @@ def read_rows(word: Bring, body: pa.Buffer, types: Sequence[pa.DataType]) -> Ent
         check_record(record, word.times)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         raise bad_message("rows", error) from None
-    if word.seq + len(record) > LARGEST:
+    if word.seq + len(record) + word.left_out > LARGEST:
         raise bad_message("rows", f"the number {word.seq}")
-    return entry_of(record, word.seq, word.cti)
+    numbers = _read_numbers(word, len(record))
+    return Entry(word.seq, rows_of(record), word.cti, numbers, word.left_out)
+
+
+def _read_numbers(word: Bring, count: int) -> Int64s | None:
+    """Decode and check the numbers of an entry's rows; None: it leaves none out."""
+    if not word.left_out or not count:
+        return None
+    try:
+        numbers = numbers_after(word.seq, word.steps, count)
+    except ValueError as error:
+        raise bad_message("the numbers of rows", error) from None
+    # Sums of large steps wrap around: then they are not ascending.
+    if (np.diff(numbers) < 1).any() or not word.seq <= numbers[0] <= numbers[-1] < (
+        word.seq + count + word.left_out
+    ):
+        raise bad_message("the numbers of rows", f"they are not among {count + word.left_out}")
+    return numbers

@@ -90,7 +90,7 @@ def _check_step(what: str, step: Step | None, topology: Topology) -> None:
         raise bad_message(what, f"a step of vertex {step.vertex!r}, which the job does not have")
     if not 0 <= step.input < max(1, len(spec.inputs)):
         raise bad_message(what, f"a step at input {step.input} of vertex {spec.id}")
-    _check_counts(what, (step.first, step.end - step.first, step.pieces))
+    _check_counts(what, (step.first, step.end - step.first, step.count, step.pieces))
     if not 0 <= step.seconds < math.inf:
         raise bad_message(what, f"a step of {step.seconds} s")
     if max(abs(step.since), abs(step.until)) > LARGEST + 1:

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from weir.reliable.stream import Entry
+from weir.reliable.stream import Entry, joined
 from weir.spark.live.link_messages import Outgoing, Word
 
 MESSAGE_BYTES = 256 << 10
@@ -51,7 +51,7 @@ class OutgoingQueue:
             waiting = self._entries.setdefault(subscription, deque())
             if waiting and not len(entry.rows):
                 _, last, spent = waiting[-1]
-                waiting[-1] = (subscription, Entry(last.seq, last.rows, entry.cti), spent)
+                waiting[-1] = (subscription, joined([last, entry]), spent)
             else:
                 waiting.append((subscription, entry, size))
             self._changed.notify()

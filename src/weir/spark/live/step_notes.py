@@ -26,7 +26,7 @@ _BEATS = struct.Struct("<q")
 _BEGUN = struct.Struct("<BBiid")
 """The phase, from 1 on (0: it is doing nothing), whether rows were seen, the vertex, pieces, since
 when."""
-_SPAN = struct.Struct("<iqqBqq")
+_SPAN = struct.Struct("<iqqBqqq")
 """The fields of a `RowSpan`."""
 _AT_BEATS, _AT_SPANS, _AT_BEGUN, _AT_SPAN, _AT_SESSION, _AT_SAMPLE = 0, 8, 16, 64, 128, 256
 _TEXT = 768
@@ -62,6 +62,7 @@ class SharedNotes:
             span.claims,
             span.since,
             span.until,
+            span.left_out,
         )
         if self._pieces == 1:
             self._write_text(_AT_SAMPLE, sample(rows))
@@ -110,7 +111,9 @@ class SharedNotes:
             seconds=time.monotonic() - begun,
         )
         spans = self._spans
-        input, first, end, claims, since, until = _SPAN.unpack_from(self._memory, _AT_SPAN)
+        input, first, end, claims, since, until, left_out = _SPAN.unpack_from(
+            self._memory, _AT_SPAN
+        )
         row = self._text(_AT_SAMPLE) if pieces == 1 else ""
         if not seen or not self._memory[_AT_BEGUN + 1] or self._spans != spans:
             return step
@@ -123,6 +126,7 @@ class SharedNotes:
             claims=bool(claims),
             since=since,
             until=until,
+            left_out=left_out,
             pieces=pieces,
             sample=row,
             seconds=step.seconds,

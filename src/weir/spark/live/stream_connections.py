@@ -166,7 +166,15 @@ class HostLinks:
                 threading.Thread(target=self._make, args=(link,), daemon=True, name="link").start()
             link.inputs[command.connection] = _Input(command, types)
             self._inputs[command.connection] = link
-            link.queue.say(Want(command.connection, command.stream, command.seq, command.credit))
+            link.queue.say(
+                Want(
+                    command.connection,
+                    command.stream,
+                    command.seq,
+                    command.credit,
+                    command.view,
+                )
+            )
 
     def disconnect(self, connection: int) -> None:
         """End a connection, if it is there."""
@@ -442,7 +450,7 @@ class HostLinks:
             name = link.name_of(want.subscription)
             link.served.add(want.subscription)
             self._served[name] = (link, want.subscription)
-            self._give(Subscribed(name, want.stream, want.seq, want.credit))
+            self._give(Subscribed(name, want.stream, want.seq, want.credit, want.view))
 
     def _leave(self, link: _Link, subscription: int) -> None:
         with self._lock:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from weir.events.batch import OPEN, Batch, empty_batch
 from weir.files.buckets import download_object, upload_file
@@ -18,8 +18,10 @@ from weir.plan.stages import StagedPlan
 from weir.plan.urls import is_object_url
 from weir.reliable.differences import RowDifference
 from weir.reliable.digest import OrderedChecksum
-from weir.reliable.stream import Entry, MemoryStream, StreamWriter
+from weir.reliable.memory_stream import MemoryStream
+from weir.reliable.stream import Entry, StreamWriter
 from weir.reliable.traces import Trace, Traces
+from weir.reliable.views import Arrangement, CellRange, HeldEntry
 from weir.runtime.topology import StreamId, VertexId, VertexSpec
 from weir.runtime.vertices import make_vertex, stream_schema
 from weir.spark.offline.blocks import COLLECTED, Blocks
@@ -126,16 +128,23 @@ class GroupRun:
 
     def _carried(self, name: StreamId) -> CarriedStream:
         topology = self._layout.topology
-        readers = topology.readers_of.get(name, ())
-        carriers = [self._carrier(name, *reader) for reader in readers]
         writer = topology.writer_of(name)
+        arrangement = Arrangement(writer.layout(name))
+        carriers = [
+            Carrier(
+                self._carrier(name, reader, input),
+                arrangement.reading(topology.vertices[reader].view(input)),
+            )
+            for reader, input in topology.readers_of.get(name, ())
+        ]
         # What a vertex of a DataFrame reads is as Spark cut it, which need not be so twice.
         if writer.stage in self._layout.open_stages:
-            return CarriedStream(carriers)
+            return CarriedStream(carriers, arrangement)
         trace = None
         if self._job.traces is not None:
             trace = self._traces.of(name, stream_schema(self._layout.plan, writer, name).names)
-        return CarriedStream(carriers, OrderedChecksum() if self._job.check else None, trace)
+        checksum = OrderedChecksum() if self._job.check else None
+        return CarriedStream(carriers, arrangement, checksum, trace)
 
     def _carrier(self, name: StreamId, reader: VertexId, number: int) -> StreamWriter:
         """Return what brings a stream's rows to one of the inputs that read it."""
@@ -162,24 +171,35 @@ class GroupRun:
                 return self._out.stream(COLLECTED, target.number)
 
 
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """What brings a reader of a stream the rows that it reads."""
+
+    to: StreamWriter
+    reading: CellRange | None
+
+
 class CarriedStream:
     """The writing end of a stream hands rows to what carries them to each of its readers."""
 
     def __init__(
         self,
-        carriers: Sequence[StreamWriter],
+        carriers: Sequence[Carrier],
+        arrangement: Arrangement,
         checksum: OrderedChecksum | None = None,
         trace: Trace | None = None,
     ) -> None:
-        self._carriers, self.checksum, self._trace = carriers, checksum, trace
+        self._carriers, self._arrangement = carriers, arrangement
+        self.checksum, self._trace = checksum, trace
 
     def write(self, entry: Entry) -> None:
         if self.checksum is not None:
             self.checksum.add(entry.rows)
         if self._trace is not None:
             self._trace.add(entry.rows)
+        held = HeldEntry.of(entry, self._arrangement)
         for carrier in self._carriers:
-            carrier.write(entry)
+            carrier.to.write(held.read(carrier.reading))
 
 
 class ExchangeReader:
