@@ -179,7 +179,9 @@ def _alter(change: LifetimeChange, below: Schema) -> Transform:
 
 
 def _moved(times: Int64s, by: int) -> Int64s:
-    """Return the times, later by `by`; times out of range stay out of range, but not open."""
+    """Return the times, later by `by`.
+
+    A result that does not fit lies beyond all valid times, but is not `OPEN`."""
     if by < 0:
         return np.where(times == OPEN, OPEN, np.maximum(times, START - by) + by)
     return np.where(times == OPEN, OPEN, np.minimum(times, OPEN - 1 - by) + by)

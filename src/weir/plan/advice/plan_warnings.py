@@ -54,7 +54,7 @@ _MEET_AT_INSTANTS = ("inner", "left", "right", "full", "semi", "anti")
 
 _TOLD = ContextVar("_TOLD", default=False)
 SHORT = UNITS["m"]
-"""The least plain number that is taken for ticks without a warning: nobody means seconds."""
+"""The least plain number that is taken for ticks: nobody means that many seconds."""
 
 
 def plain_words(what: str, number: int, quote: str = "") -> tuple[str, str]:

@@ -63,8 +63,8 @@ def in_two_phases(program: Program, pays: Pays | None = None) -> Program:
 
 def _is_spread(node: Node, inputs: list[bool]) -> bool:
     """Tell whether the node's rows may be in several vertices."""
-    # The rows of a source or a union may, and so may those that two inputs bring to keys. If the
-    # only input is in one vertex, an operator with keys stays there.
+    # Rows of a source or a union may be, and so may rows of an operator with keys and two inputs.
+    # An operator with keys whose only input is in one vertex stays there.
     return node.meeting() is not Meet.ALL and (len(inputs) != 1 or inputs[0])
 
 
