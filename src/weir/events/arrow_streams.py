@@ -16,7 +16,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 ArrowStream: TypeAlias = tuple[pa.Schema, Sequence[pa.RecordBatch]]
-"""Records of a schema, if any."""
+"""A schema and its records, which may be none."""
 
 
 def write_stream(stream: ArrowStream, sink: pa.NativeFile) -> None:
@@ -37,10 +37,10 @@ def stream_size(stream: ArrowStream) -> int:
 def check_intact(batch: pa.RecordBatch | pa.Table) -> None:
     """Raise pa.ArrowInvalid unless the data's buffers agree with each other.
 
-    Every buffer must be large enough, offsets must grow and lie within their values, texts must be
-    UTF-8, dictionary indices must exist, and there must be as many NULLs as the data says.
+    Every buffer must be large enough. Offsets must grow and lie within their values. Texts must be
+    UTF-8, and dictionary indices must exist. The count of NULLs must be right.
 
-    Columns of numbers cost nothing; offsets and texts are read once (some GB a second).
+    Columns of numbers cost nothing; offsets and texts are read once, at some GB a second.
 
     >>> check_intact(pa.RecordBatch.from_pydict({"a": [1, None], "s": ["x", "é"]}))
     """

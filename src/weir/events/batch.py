@@ -2,10 +2,10 @@
 
 Contract
 1. `vs` and `ve` are int64 ticks of equal length, `vs < ve`; an open event has `ve == OPEN`.
-2. `origin` holds zero or more int64 columns, compared left to right: (source and partition
-   in one number, offset, then one column for each UNION branch or EXPLODE element on the
-   way). No columns means that the rows have no origin, or that nobody downstream asks.
-   A row without an origin among rows with one has `NO_ORIGIN` in the first column.
+2. `origin` holds zero or more int64 columns, compared left to right: source and partition in one
+   number, then the offset, then one column for each UNION branch or EXPLODE element on the way.
+   Without columns, the rows have no origin, or nothing downstream needs it. A row without an origin
+   among rows with one has `NO_ORIGIN` in the first column.
 3. `columns` are the payload, by position; names and types live in the plan's schema.
 4. Batches are immutable: nobody writes into an array that came out of a batch.
 """
@@ -29,15 +29,16 @@ OPEN = np.iinfo(np.int64).max
 """The end of an event that is still valid, and the CTI of a stream that has ended."""
 
 LATEST = 2**62
-"""Times lie in [−LATEST, LATEST] (146 000 years each way in µs): adding window sizes to them
-cannot overflow."""
+"""The bounds of times, which lie in [−LATEST, LATEST]: adding a window size cannot overflow.
+
+In µs, that is 146 000 years each way."""
 
 START = np.iinfo(np.int64).min
-"""The CTI before anything is known."""
+"""The CTI of a stream before its first CTI."""
 
 NO_ORIGIN = np.iinfo(np.int64).max
 
-# Positions come from kernels, which know how long their batches are.
+# Positions come from kernels, which pass only those within their batches.
 _UNCHECKED = pc.TakeOptions(boundscheck=False)
 
 _NONE: Int64s = np.empty(0, dtype=np.int64)
@@ -45,9 +46,9 @@ _NONE: Int64s = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A `Batch` holds events in some order, as columns: lifetimes, origins and payload.
+    """Events in some order, as columns: lifetimes, origins and payload.
 
-    Its arrays have one element for each event (see the rules at the head of this module).
+    Each array has one element per event (see the rules at the head of this module).
     """
 
     vs: Int64s
@@ -78,12 +79,12 @@ class Batch:
 
 
 def empty_batch(types: Sequence[pa.DataType], origins: int = 0) -> Batch:
-    """Make a batch of no events, with columns of these types."""
+    """Make a batch without events, with columns of these types."""
     return Batch(_NONE, _NONE, tuple(pa.array([], t) for t in types), (_NONE,) * origins)
 
 
 def concat_batches(batches: Sequence[Batch]) -> Batch:
-    """Put batches that have the same columns one after the other."""
+    """Concatenate batches that have the same columns."""
     if len(batches) == 1:
         return batches[0]
     first = batches[0]

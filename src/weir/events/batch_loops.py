@@ -11,7 +11,7 @@ from weir.loops.compiled import compiled
 @compiled
 def lifetimes_at(vs: ReadI64s, ve: ReadI64s, rows: ReadI64s):
     """Return the lifetimes of the rows at these positions."""
-    # Both at once: one waits for memory while the other does.
+    # Both arrays in one loop: one read waits for memory while the other runs.
     starts, ends = np.empty(len(rows), dtype=np.int64), np.empty(len(rows), dtype=np.int64)
     for i in range(len(rows)):
         starts[i], ends[i] = vs[rows[i]], ve[rows[i]]

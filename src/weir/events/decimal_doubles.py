@@ -1,6 +1,7 @@
 """Converts DECIMALs to the nearest doubles.
 
-Arrow multiplies by a power of ten that is not a double, so that 853.06 becomes 853.0600000000001.
+Arrow's own conversion multiplies by a power of ten that is not exact as a double: 853.06 becomes
+853.0600000000001.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ def nearest_doubles(column: pa.Array) -> pa.Array:
     """
     words, missing = decimal_words(column), null_mask(column)
     low, high = words[:, 0], words[:, 1]
-    # A quotient of two exact doubles is rounded once.
+    # Dividing two exact doubles rounds only once.
     exact = (high == low >> 63) & (low > -_EXACT_WHOLE) & (low < _EXACT_WHOLE)
     if column.type.scale > _EXACT_POWER:
         exact[:] = missing
     values = low / 10.0 ** min(column.type.scale, _EXACT_POWER)
     rest = np.flatnonzero(~exact)
     if len(rest):
-        # Python's decimals give the nearest double, too, one by one.
+        # One by one, by Python's decimals, which give the nearest double too.
         values[rest] = [float(value) for value in python_list(column.take(pa.array(rest)))]
     return pa.array(values, mask=missing)

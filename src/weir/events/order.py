@@ -1,15 +1,15 @@
 """The total order of values and rows, as int64 codes.
 
 Contract
-1. `order_codes(column)` gives codes that compare as the values of *that array* compare: NULL
-   first, −0 = 0, NaN last and equal to itself, strings and binaries by their bytes, lists
-   element by element (a prefix first), structs field by field. Codes of two arrays mean
-   nothing to each other: concatenate first.
-2. `sort_rows(keys)` is a stable lexicographic sort; a later key is read only where all earlier
-   ones tie, so it costs nothing when the first key decides.
-3. `sort_batch` is the order of events: (vs, [origin,] ve, payload left to right). With `exact`
-   rows that are equal but not identical (−0 and 0, two NaNs) get a fixed order too, which
-   makes sorted files byte-identical whatever order their rows came in.
+1. `order_codes(column)` gives codes that compare as the values of *that array* compare: NULL first,
+   −0 = 0, NaN last and equal to itself, strings and binaries by their bytes, lists element by
+   element (a prefix first), structs field by field. Codes of two arrays cannot be compared:
+   concatenate the arrays first.
+2. `sort_rows(keys)` is a stable lexicographic sort. A later key is read only where all earlier ones
+   tie, so it costs nothing when the first key decides.
+3. `sort_batch` sorts events by (vs, [origin,] ve, payload left to right). With `exact`, rows that
+   are equal but not identical (−0 and 0, two NaNs) get a fixed order too. That makes sorted files
+   byte-identical, whatever order their rows came in.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ from weir.events.order_loops import sort_within, still_tied, tell_apart
 
 RowIndices = npt.NDArray[np.intp]
 KeyOf = Callable[[RowIndices | None], Int64s]
-"""A sort key of the rows at these positions; of all rows for None."""
+"""Returns the sort key of the rows at these positions, or of all rows for None."""
 
 
 def order_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
-    """Return codes that compare as the values of the array do; with `exact`, −0 comes before 0.
+    """Return codes that compare as the values of the array do.
+
+    With `exact`, −0 comes before 0.
 
     >>> order_codes(pa.array(["b", None, "a", "b"])).tolist()
     [2, 0, 1, 2]
@@ -50,8 +52,9 @@ def order_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
 
 
 def sort_rows(keys: Sequence[Int64s]) -> RowIndices:
-    """Return the positions of the rows in order of the keys, left to right; equal rows keep their
-    order.
+    """Return the positions of the rows, sorted by the keys from left to right.
+
+    Rows that are equal by all keys keep their order.
 
     >>> sort_rows([np.array([2, 1, 1]), np.array([0, 5, 4])]).tolist()
     [2, 1, 0]
@@ -60,8 +63,9 @@ def sort_rows(keys: Sequence[Int64s]) -> RowIndices:
 
 
 def sort_batch(batch: Batch, by_origin: bool, *, exact: bool = False) -> RowIndices:
-    """Return the positions of the rows in the order of events, without the origin unless
-    `by_origin`."""
+    """Return the positions of the rows in the order of events.
+
+    The origin counts only with `by_origin`."""
     if by_origin and _strictly_ordered((batch.vs, *batch.origin)):
         return np.arange(len(batch), dtype=np.intp)
     keys = [_key(batch.vs)]
@@ -75,13 +79,14 @@ def sort_batch(batch: Batch, by_origin: bool, *, exact: bool = False) -> RowIndi
 
 
 def in_order(rows: Batch) -> Batch:
-    """Sort the rows as a file has them, by (vs, ve, payload); equal rows that are not identical
-    get a fixed order too."""
+    """Sort the rows as files have them: by (vs, ve, payload).
+
+    Rows that are equal but not identical get a fixed order too."""
     return taken(rows, sort_batch(rows, False, exact=True))
 
 
 def taken(rows: Batch, order: RowIndices) -> Batch:
-    """Take all rows in this order; they are not copied if they are in it already."""
+    """Return all rows in this order, without a copy if they already are in it."""
     return rows if _is_identity(order) else rows.take(order)
 
 
@@ -128,7 +133,7 @@ def _sort(count: int, keys: Sequence[KeyOf]) -> RowIndices:
     if (first[1:] < first[:-1]).any():
         order = np.argsort(first, kind="stable")
         first = first[order]
-    # `positions` are those in `order` that are still tied with a neighbour; `groups` their tie.
+    # `positions` are those in `order` that still tie with a neighbour; `groups` are their ties.
     everything = np.zeros(count, dtype=np.int64)
     positions, groups = still_tied(everything, first, np.arange(count, dtype=np.intp))
     for key in keys[1:]:
@@ -164,7 +169,7 @@ def _nulls_first(column: pa.Array, codes: Int64s) -> Int64s:
         return codes
     nulls = np.asarray(column.is_null())
     smallest = codes.min(where=~nulls, initial=0)
-    if smallest == START:  # no code is left below it: ranks have room
+    if smallest == START:  # no code is free below START; ranks leave room
         return dense_codes([np.where(nulls, 0, 1), np.where(nulls, 0, codes)])
     return np.where(nulls, START, codes)
 

@@ -1,14 +1,14 @@
 """Encodes values as bytes that compare as the values do, also across arrays.
 
-    NULL            0; that of a number type is followed by the bytes of the number 0
+    NULL            0; in a column of numbers, also the bytes of the number 0
     numbers         1, then 8 bytes (DECIMALs of more than 18 digits: 16), the highest first and
                     the sign bit flipped
-    texts, bytes    1, then themselves with 0 written as 0, 255; then 0, 0
+    texts, bytes    1, then their bytes, with each 0 written as 0, 255; then 0, 0
     lists           1, then each element after a 1; then 0
     structs         1, then the fields; in a NULL struct all fields are NULL
 
-No value's bytes are the beginning of another's, so those of several columns side by side
-compare as rows do. Equal values have equal bytes: −0 = 0, NaN last and equal to itself.
+No value's bytes are a prefix of another's. So the bytes of several columns, side by side, compare
+as rows do. Equal values have equal bytes: −0 = 0, NaN last and equal to itself.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from weir.loops.arrow_memory import numbers_of
 
 UInt8s = npt.NDArray[np.uint8]
 Encoded = tuple[Int64s, UInt8s]
-"""Where each row's bytes begin and the last one's end, and all bytes."""
+"""The offsets of the rows' bytes, with the end of the last, and all bytes."""
 
 _SIGN = np.int64(-(2**63))
 _DOWN = np.int64(2**63 - 1)
 
 
 def order_bytes(column: pa.Array, *, exact: bool = False) -> Encoded:
-    """Return the bytes of each value; with `exact`, −0 differs from 0 and NaNs differ by their
-    bits.
+    """Return the bytes of each value.
+
+    With `exact`, −0 differs from 0, and NaNs differ by their bits.
 
     >>> offsets, data = order_bytes(pa.array([["a"], [], None]))
     >>> [data[i:j].tolist() for i, j in zip(offsets, offsets[1:])]
@@ -60,14 +61,14 @@ def order_bytes(column: pa.Array, *, exact: bool = False) -> Encoded:
 
 
 def is_plain(dtype: pa.DataType) -> bool:
-    """Tell whether one int64 compares as a value of this type does."""
+    """Tell whether values of this type can be compared by one int64 each."""
     if pa.types.is_decimal(dtype):
         return bool(dtype.precision <= 18)
     return not (pa.types.is_string(dtype) or pa.types.is_binary(dtype) or pa.types.is_nested(dtype))
 
 
 def plain_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
-    """Return the int64 of each value of a plain type; 0 for NULL."""
+    """Return one int64 for each value of a plain type; 0 for NULL."""
     if pa.types.is_decimal(column.type):
         return np.ascontiguousarray(decimal_words(column)[:, 0])
     if column.type != pa.float64():
@@ -80,19 +81,19 @@ def plain_codes(column: pa.Array, *, exact: bool = False) -> Int64s:
 
 
 def number_bytes(codes: Int64s) -> UInt8s:
-    """Return eight bytes for each number, as a matrix of a row each."""
+    """Return the eight bytes of each number, as one matrix row per number."""
     return (codes ^ _SIGN).astype(">i8").view(np.uint8).reshape(-1, 8)
 
 
 def wide_decimal_bytes(column: pa.Array) -> UInt8s:
-    """Return sixteen bytes for each DECIMAL, as a matrix of a row each."""
+    """Return the sixteen bytes of each DECIMAL, as one matrix row per value."""
     words = decimal_words(column)
     low = words[:, 0].astype(">i8").view(np.uint8).reshape(-1, 8)
     return np.concatenate([number_bytes(words[:, 1]), low], axis=1)
 
 
 def equally_long(rows: UInt8s) -> Encoded:
-    """Return the rows of a matrix of bytes, end to end, with their offsets."""
+    """Encode the rows of a matrix of bytes: end to end, with their offsets."""
     count, width = rows.shape
     return np.arange(count + 1) * width, np.ascontiguousarray(rows).reshape(-1)
 

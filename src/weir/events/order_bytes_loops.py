@@ -10,7 +10,7 @@ from weir.loops.compiled import compiled
 
 @compiled
 def escaped_texts(offsets: I32s, data: U8s, valid: Booleans):
-    """Write each text with its 0 bytes escaped and an end mark, or NULL."""
+    """Write each text with its 0 bytes escaped, then an end mark; or write NULL."""
     size = 0
     for row in range(len(valid)):
         size += 1
@@ -40,7 +40,7 @@ def escaped_texts(offsets: I32s, data: U8s, valid: Booleans):
 
 @compiled
 def listed_elements(lengths: I32s, offsets: I64s, data: U8s):
-    """Write lists of so many elements each, −1 for NULL; `data` has the elements' bytes."""
+    """Write lists of these lengths (−1 for NULL); `data` has the elements' bytes."""
     size = len(data) + len(offsets) - 1
     for length in lengths:
         size += 1 if length < 0 else 2
@@ -66,7 +66,7 @@ def listed_elements(lengths: I32s, offsets: I64s, data: U8s):
 
 @compiled
 def side_by_side(left_offsets: I64s, left: U8s, right_offsets: I64s, right: U8s):
-    """Return the bytes of each row of the first column followed by those of the second."""
+    """Return each row's bytes of the first column, followed by those of the second."""
     out = np.empty(len(left) + len(right), dtype=np.uint8)
     offsets = np.zeros(len(left_offsets), dtype=np.int64)
     size = 0

@@ -9,14 +9,14 @@ from weir.loops.compiled import compiled, in_place
 
 _DIGIT = 11  # bits: the counts of a digit stay in the nearest cache
 _FEW_DIGITS = 3
-_SHORT = 32  # rows that are sorted by inserting one by one
+_SHORT = 32  # rows that insertion sort handles
 
 
 @compiled
 def sort_within(groups: I64s, values: I64s):
     """Return the positions that sort each run of equal groups by value, stably.
 
-    Runs are mostly a few rows long, where inserting one by one beats any general sort.
+    Most runs are a few rows long, where insertion sort beats any general sort.
     """
     order = np.empty(len(groups), dtype=np.int64)
     for i in range(len(groups)):
@@ -45,7 +45,7 @@ def sort_within(groups: I64s, values: I64s):
 
 @in_place
 def _insert(values, start, stop, order):
-    """Sort the positions `order[start:stop]`, which ascend, by inserting one by one."""
+    """Sort the ascending positions `order[start:stop]` by their values, by insertion."""
     for i in range(start + 1, stop):
         row, at = order[i], i
         while at > start and values[order[at - 1]] > values[row]:
@@ -56,15 +56,15 @@ def _insert(values, start, stop, order):
 
 @in_place
 def _sort_run(values, start, stop, order, other, ends):
-    """Sort the positions `order[start:stop]` by value, stably. The rest is room to work in.
+    """Sort the positions `order[start:stop]` by value, stably; `other` and `ends` are scratch.
 
-    It goes digit by digit where the values lie so close together that they have few digits.
+    It sorts digit by digit where the values differ in few digits.
     """
     lowest, highest = values[start], values[start]
     for i in range(start, stop):
         lowest = values[i] if values[i] < lowest else lowest
         highest = values[i] if values[i] > highest else highest
-    span = np.uint64(highest) - np.uint64(lowest)  # modulo 2⁶⁴, so it is right for any two
+    span = np.uint64(highest) - np.uint64(lowest)  # modulo 2⁶⁴, so right for any two values
     digits = 0
     while digits <= _FEW_DIGITS and span >> np.uint64(_DIGIT * digits):
         digits += 1
@@ -90,8 +90,9 @@ def _sort_run(values, start, stop, order, other, ends):
 
 @in_place
 def _merge_sort(values, start, stop, order, other):
-    """Sort short pieces by inserting, then merge neighbours until one is left. (NumPy's argsort
-    within a loop takes seconds to compile.)"""
+    """Sort short pieces by insertion, then merge neighbours until one is left.
+
+    NumPy's argsort within a loop takes seconds to compile."""
     for piece in range(start, stop, _SHORT):
         _insert(values, piece, piece + _SHORT if piece + _SHORT < stop else stop, order)
     length = _SHORT
@@ -117,9 +118,9 @@ def _merge_sort(values, start, stop, order, other):
 
 @compiled
 def still_tied(groups: I64s, ordered: I64s, places: I64s):
-    """Find the rows that are still tied after one more key, and the new tie of each.
+    """Find the rows that still tie after one more key, and the new tie of each.
 
-    `places` are their positions in order; `groups` is the tie that each was in before.
+    `places` are their positions in order; `groups` has the tie that each was in before.
     """
     kept = np.empty_like(places)
     ties = np.empty(len(places), dtype=np.int64)
@@ -138,9 +139,9 @@ def still_tied(groups: I64s, ordered: I64s, places: I64s):
 
 @in_place
 def tell_apart(values: I64s, tied: Booleans):
-    """Clear `tied[i]` where row i + 1 is larger than row i, of the rows that are tied so far.
+    """Clear `tied[i]` where row i + 1 is larger than row i; only rows that still tie are compared.
 
-    Return how many ties are left; −1 at the first that is smaller.
+    Return how many ties are left, or −1 at the first row that is smaller.
     """
     left = 0
     for i in range(len(tied)):

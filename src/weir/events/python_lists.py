@@ -1,7 +1,7 @@
 """Converts columns to Python lists and back, a few thousand values at a time.
 
-Arrow converts an array in one call, during which no other thread of the process can run: for a
-window of millions of rows that is seconds in which a host answers nobody.
+Arrow converts an array in one call, during which no other thread of the process can run. For a
+window of millions of rows, the host would not respond for seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weir.events.types import DATE
 from weir.events.value_text import format_dates, format_timestamps
 
 SLICE = 4096
-"""Values that are converted in one call."""
+"""How many values are converted in one call."""
 
 
 def slices(length: int) -> Iterator[tuple[int, int]]:
@@ -40,8 +40,9 @@ def python_list(column: pa.Array) -> list[Any]:
 
 
 def readable_list(column: pa.Array) -> list[Any]:
-    """Return the values of a column; times that Python has no value for, before the year 1 and
-    after 9999, are the texts that files have for them.
+    """Return the values of a column, with a text for each time that Python cannot represent.
+
+    Those are the times before the year 1 and after 9999; their texts are as in files.
 
     >>> readable_list(pa.array([0, 1 << 58], pa.timestamp("us", "UTC")))[1]
     '+11103-08-29T17:22:31.711744Z'
@@ -67,7 +68,7 @@ def _readable(value: pa.Scalar) -> Any:
 
 
 def python_column(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
-    """Return a column of values that Arrow takes as they are.
+    """Return a column of values that Arrow can convert directly.
 
     >>> python_column([1, None], pa.int64()).null_count
     1

@@ -1,4 +1,4 @@
-"""Types as Python programs write them: a text, an Arrow type, or a type of Python's own."""
+"""Types as Python programs write them: as text, Arrow types or Python's own types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weir.events.types import (
 )
 
 TypeText: TypeAlias = "str | pa.DataType | type | types.GenericAlias"
-"""A type as text ('BIGINT'), of Arrow, or of Python (int, list[str])."""
+"""A type as text ('BIGINT'), an Arrow type, or a Python type (int, list[str])."""
 
 PYTHON_TYPES: dict[type, pa.DataType] = {
     bool: BOOLEAN,
@@ -37,7 +37,7 @@ PYTHON_TYPES: dict[type, pa.DataType] = {
 
 
 def python_type(hint: object) -> pa.DataType | None:
-    """Return the type of the language that an annotation says, if it says one.
+    """Return the language's type for an annotation; None if there is none.
 
     >>> python_type(list[str | None]) == pa.list_(STRING), python_type(dict)
     (True, None)
@@ -53,7 +53,9 @@ def python_type(hint: object) -> pa.DataType | None:
 
 
 def written_type(written: object, where: str = "") -> pa.DataType:
-    """Return the type that a program has written; PlanError, after `where`, if Weir lacks it.
+    """Return the type that a program has written.
+
+    Raise PlanError, its message starting with `where`, if Weir has no such type.
 
     >>> written_type("BIGINT") == written_type(int) == written_type(pa.int64())
     True
@@ -75,7 +77,7 @@ def _shown(written: object) -> str:
 
 
 def _instead(written: object) -> str:
-    """Say what to write for a type that the language does not have."""
+    """Return a hint what to write for a type that the language does not have."""
     if isinstance(written, pa.DataType):
         is_a = pa.types
         for is_it, instead in (

@@ -1,7 +1,7 @@
 """The value types of the language: Arrow types, and their names in scripts.
 
-A column's type is a plain `pyarrow.DataType`; only this module knows which of them the language has
-and what they are called in a script.
+A column's type is a plain `pyarrow.DataType`. Only this module knows which of these types the
+language has, and what scripts call them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BINARY = pa.binary()
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 DATE = pa.date32()
 NULL = pa.null()
-"""The type of a column in which only NULL was ever seen; it fits every other type."""
+"""The type of a column that has only NULLs so far; it fits every other type."""
 
 _SIMPLE = {
     "BIGINT": BIGINT,
@@ -62,7 +62,7 @@ def simple_type(name: str) -> pa.DataType | None:
 
 
 def type_name(dtype: pa.DataType, field_name: Callable[[str], str] = str) -> str:
-    """Return how a script writes a type.
+    """Return the type as a script writes it.
 
     >>> type_name(pa.list_(pa.decimal128(10, 2)))
     'LIST(DECIMAL(10, 2))'
@@ -78,8 +78,9 @@ def type_name(dtype: pa.DataType, field_name: Callable[[str], str] = str) -> str
 
 
 def stored_type_name(dtype: pa.DataType) -> str:
-    """Return a type as it is stored, for `parse_stored_type`: fields may have any names, and types
-    may be NULL.
+    """Return a type as text for `parse_stored_type`.
+
+    Fields may have any name, and types may be NULL.
 
     >>> stored_type_name(pa.struct([("a", BIGINT), ("x y", pa.list_(NULL))]))
     'STRUCT(a BIGINT, "x y" LIST(NULL))'
@@ -96,7 +97,7 @@ def _is_word(name: str) -> bool:
 
 
 def holding_type(dtype: pa.DataType) -> pa.DataType | None:
-    """Return the type of the language that holds all values of an Arrow type, if there is one.
+    """Return the language's type that can hold all values of an Arrow type, or None.
 
     >>> holding_type(pa.large_string()) == STRING, holding_type(pa.duration("s"))
     (True, None)
@@ -139,7 +140,7 @@ def is_numeric(dtype: pa.DataType) -> bool:
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Return the type of a name in a script; PlanError for an unknown name.
+    """Return the type of a name in a script; raise PlanError if it is unknown.
 
     >>> parse_type("LIST(DECIMAL(10, 2))") == pa.list_(pa.decimal128(10, 2))
     True
@@ -148,7 +149,7 @@ def parse_type(text: str) -> pa.DataType:
 
 
 def parse_stored_type(text: str) -> pa.DataType:
-    """Return the type that `stored_type_name` wrote; PlanError for any other text.
+    """Return the type that `stored_type_name` wrote; raise PlanError for any other text.
 
     >>> parse_stored_type('STRUCT("x y" LIST(NULL))')
     StructType(struct<x y: list<item: null>>)
@@ -169,7 +170,7 @@ def _parsed_type(text: str, simple: Mapping[str, pa.DataType]) -> pa.DataType:
 
 
 def type_hint(name: str) -> str:
-    """Say what Weir calls a type of another dialect, or which name is near; '' for neither.
+    """Return Weir's name for a type of another dialect, or a similar name; '' for neither.
 
     >>> type_hint("varchar"), type_hint("TIMESTMP")
     ('write STRING', 'did you mean `TIMESTAMP`?')
@@ -185,8 +186,7 @@ _CLOSED_BY = {"(": ")", "<": ">"}
 
 
 def _read_type(tokens: list[str], simple: Mapping[str, pa.DataType]) -> pa.DataType | None:
-    """Return the type at the front of the tokens, which are used up; IndexError when they run
-    out."""
+    """Consume the tokens of the first type and return it; raise IndexError if they run out."""
     name = tokens.pop(0).upper()
     if name not in ("DECIMAL", "LIST", "ARRAY", "STRUCT"):
         return simple.get(name)

@@ -1,10 +1,10 @@
 """Copies of nested values for user code: real lists, and dicts whose fields are attributes.
 
 Contract
-1. What user code does to a value that it was handed changes nothing but that value.
-2. A LIST is a `list`, a STRUCT a `StructValue`, which is a `dict`; other values cannot change and
-   are handed out as they are.
-3. Every NaN in a copy is `math.nan`: `x in xs` asks for the same object first.
+1. User code that changes a value changes only its own copy.
+2. A LIST becomes a `list`, a STRUCT a `StructValue`, which is a `dict`. Other values are immutable
+   and are passed on as they are.
+3. Every NaN in a copy is `math.nan`, because `x in xs` compares identities first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Copy: TypeAlias = Callable[[Any], Any]
 
 
 class StructValue(dict[str, Any]):
-    """A `StructValue` is a STRUCT as user code sees it: a dict; `s.city` is `s["city"]`.
+    """A STRUCT as user code sees it: a dict with attributes, `s.city` for `s["city"]`.
 
     >>> place = StructValue(city="Rome", floor=2)
     >>> place.city, place["floor"]
@@ -46,7 +46,7 @@ class StructValue(dict[str, Any]):
 
 @lru_cache(maxsize=1024)
 def copier(dtype: pa.DataType) -> Copy | None:
-    """Return the function that copies values of a type; None if such values cannot change.
+    """Return the function that copies values of a type; None if they are immutable.
 
     >>> rows = [[1], [2]]
     >>> copy = copier(pa.list_(pa.list_(pa.int64())))
@@ -85,7 +85,7 @@ def _one_nan(value: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """Copy a nested value whose type is not at hand.
+    """Copy a nested value of unknown type.
 
     >>> copied({"a": [1]}).a
     [1]
@@ -98,8 +98,9 @@ def copied(value: Any) -> Any:
 
 
 def default_value(default: Any, dtype: pa.DataType) -> Any:
-    """Return the value that a `Cell`'s default stands for: lists are tuples there, structs tuples
-    of (name, value) pairs.
+    """Return the value of a `Cell`'s default, which stores lists as tuples.
+
+    It stores structs as tuples of (name, value) pairs.
 
     >>> default_value((("n", 1),), pa.struct([("n", pa.int64())]))
     {'n': 1}

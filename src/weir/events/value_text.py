@@ -27,7 +27,7 @@ YEAR = r"([0-9]{4}|[+-][0-9]{4,7})"
 """What a year looks like, as a regular expression."""
 
 CYCLE_YEARS, CYCLE_DAYS = 400, 146_097
-"""After so many years, which are so many days and whole weeks, the calendar repeats."""
+"""The calendar repeats after this many years, which are this many days: whole weeks."""
 
 _NAIVE = pa.timestamp("us")
 _ZONED = r"[0-9](Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -45,7 +45,7 @@ def parse_timestamps(texts: pa.Array) -> pa.Array:
     [0, 0]
     """
     for dtype in (TIMESTAMP, _NAIVE):
-        # Arrow takes offsets in all texts or in none, which is how nearly all columns are.
+        # Arrow expects offsets in all texts or in none; nearly all columns are so.
         with suppress(pa.ArrowInvalid):
             return _as_utc(texts.cast(dtype))
     if _has_signs(texts):
@@ -65,7 +65,7 @@ def format_timestamps(times: pa.Array) -> pa.Array:
     >>> format_timestamps(pa.array([1, 1 << 62], TIMESTAMP)).to_pylist()
     ['1970-01-01T00:00:00.000001Z', '+148108-07-06T14:00:27.387904Z']
     """
-    # As times without a zone: Arrow looks up the rules of UTC for every value.
+    # Without a zone: for times with one, Arrow looks up the rules of UTC for every value.
     texts = _format(times.view(_NAIVE), _TICKS)
     return pc.binary_join_element_wise(
         pc.replace_substring(texts, " ", "T", max_replacements=1), "Z", ""
@@ -93,7 +93,7 @@ def format_dates(dates: pa.Array) -> pa.Array:
 
 
 def format_doubles(values: pa.Array) -> pa.Array:
-    """Write DOUBLEs as text, the special values as JSON files have them.
+    """Write DOUBLEs as text, and NaN and infinities as JSON files have them.
 
     >>> format_doubles(pa.array([0.5, float("inf")])).to_pylist()
     ['0.5', 'Infinity']
@@ -115,8 +115,10 @@ def _as_utc(times: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Calendar:
-    """Says how values count: the number's type, the length of 400 years, after which the calendar
-    repeats, and the first value of the year 0000 and of the year 10000."""
+    """How a type counts time.
+
+    The fields are its type of numbers, the length of the 400 years after which the calendar
+    repeats, and the first values of the years 0000 and 10000."""
 
     number: pa.DataType
     cycle: int
@@ -131,7 +133,7 @@ _TICKS = _Calendar(
 
 
 def _format(column: pa.Array, calendar: _Calendar) -> pa.Array:
-    """Write values as Arrow does, those of years that it has no four digits for with a sign."""
+    """Write values as Arrow does; give years that do not fit four digits a sign."""
     numbers = column.view(calendar.number)
     ends = pc.min_max(numbers)
     least, most = ends["min"].as_py(), ends["max"].as_py()
@@ -155,8 +157,10 @@ def _has_signs(texts: pa.Array) -> bool:
 def _parse_signed(
     texts: pa.Array, parse: Callable[[pa.Array], pa.Array], calendar: _Calendar
 ) -> pa.Array:
-    """Parse texts of which some have a sign before the year: in a year of four digits that has the
-    same days, and moved by whole cycles of the calendar."""
+    """Parse texts, some of which have a sign before the year.
+
+    Such a text is parsed in a year of four digits with the same days, then shifted by whole cycles
+    of the calendar."""
     matches = [None if t is None else _SIGNED_YEAR.fullmatch(t) for t in texts.to_pylist()]
     years = [0 if m is None else int(m[1]) for m in matches]
     plain = [

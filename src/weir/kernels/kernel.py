@@ -1,17 +1,17 @@
 """A kernel runs one stateful operator over slices of time.
 
 Contract of a stateful kernel
-1. `step(slices, cti)` is handed, for each input, all rows with previous cti ≤ vs < cti, in merge
-   order. It returns the rows that became final and the output CTI.
-2. Rows come out ordered by (final, vs, ve, payload), where `final` is the smallest CTI at which
-   the row can be known; so a step over [a, c) gives the same rows in the same order as steps
+1. `step(slices, cti)` gets, for each input, all rows with previous cti ≤ vs < cti, in merge order.
+   It returns the rows that became final and the output CTI.
+2. Rows come out ordered by (final, vs, ve, payload), where `final` is the smallest CTI at which the
+   row can be known. So a step over [a, c) returns the same rows in the same order as two steps,
    over [a, b) and [b, c).
 3. No later row has vs below the output CTI.
-4. `snapshot()` is the whole state as named Arrow tables with the key columns in them;
-   `load` of it into a new kernel continues as if nothing had happened.
+4. `snapshot()` returns the whole state as named Arrow tables that include the key columns. A new
+   kernel that has called `load` with them continues as if nothing had happened.
 5. `state_rows` counts the rows held; it is bounded by what is still live.
 6. `right_from` is START, except while a chain is rebuilt from its input. Then rows that start
-   before it may be made of too little input and are not needed: whoever steps the kernel drops
+   before it may be computed from incomplete input and are not needed: the caller of `step` drops
    them, and a kernel that could fail on them leaves them out itself.
 """
 
@@ -32,7 +32,7 @@ Tables = dict[str, pa.Table]
 
 
 class Kernel(Protocol):
-    """A kernel is the running form of a stateful operator: it takes slices of rows and keeps state.
+    """The running form of a stateful operator: it takes slices of rows and keeps state.
 
     The rules at the head of this module say what `step`, `snapshot` and `load` must do.
     """
@@ -47,12 +47,15 @@ class Kernel(Protocol):
 
 
 def emitted(parts: Sequence[tuple[Int64s, Batch]]) -> Batch:
-    """Put rows into the order of emission, given the times at which they became final."""
+    """Sort rows into the order of emission.
+
+    Each part has the times at which its rows became final."""
     final = np.concatenate([f for f, _ in parts]) if len(parts) > 1 else parts[0][0]
     rows = concat_batches([b for _, b in parts])
     if len(rows) < 2:
         return rows
-    # sort_batch orders by (vs, origin, ve, payload); here `final` leads and vs comes second.
+    # sort_batch orders by (vs, origin, ve, payload). Here `final` takes the place of vs, and vs
+    # that of the origin.
     keyed = Batch(final, rows.ve, rows.columns, (rows.vs,))
     order = sort_batch(keyed, by_origin=True, exact=True)
     return taken(rows, order)
@@ -69,7 +72,7 @@ def rows_table(batch: Batch, names: Sequence[str], **extra: Int64s) -> pa.Table:
 
 
 def table_rows(table: pa.Table) -> tuple[Batch, dict[str, Int64s]]:
-    """Read the rows of a table that `rows_table` made, and its extra columns."""
+    """Read the rows of a table that `rows_table` wrote, and its extra columns."""
     columns = {name: table.column(i).combine_chunks() for i, name in enumerate(table.column_names)}
     if "vs" not in columns or "ve" not in columns:
         raise SnapshotCorrupt(f"a table of held rows lacks vs or ve: {table.column_names}")

@@ -50,7 +50,7 @@ from weir.plan.operators import (
 
 
 def make_kernel(node: Node) -> Kernel:
-    """Make the one kernel that runs a stateful operator."""
+    """Return a new kernel for a stateful operator."""
     match node:
         case Aggregate() | PartialAggregate():
             return AggregateKernel(node)

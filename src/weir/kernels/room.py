@@ -1,9 +1,10 @@
-"""Refuses a step that makes more rows out of a few than memory can hold, before it makes them.
+"""Refuses a step that would make more rows than fit into memory, before it makes them.
 
-A window or a piece of a lifetime is a row, and an event that is valid for long can be in billions
-of them. While the CTI moves on in small steps, a few come out at a time; at the end of a finite
-input all are due at once. The refusal has their number. Which steps are refused depends on the
-machine and on how the input is cut, as running out of memory does; no answer depends on it.
+Each window or piece of a lifetime becomes a row, and an event that is valid for long can be in
+billions of them. While the CTI advances in small steps, a few come out at a time; at the end of a
+finite input, all are due at once. The error message states their number. Which steps are refused
+depends on the machine and on how the input is cut, just as running out of memory does; no answer
+depends on it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from weir.errors import RunError
 from weir.events.batch import Int64s
 
 ROW_BYTES = 64
-"""What a row takes at least while it is made: its times, its order, where it comes from."""
+"""The least that a row takes while it is made: its times, its order, its origin."""
 
 
 def check_room(counts: Int64s, what: str, advice: str) -> None:
-    """Raise RunError if so many rows do not fit into memory; `what` makes them."""
+    """Raise RunError if this many rows do not fit into memory; `what` makes them."""
     rows = float(counts.sum(dtype=np.float64))  # the sum may be beyond 64 bits
     limit = memory_limit()
     if rows * ROW_BYTES > limit:
@@ -47,12 +48,12 @@ _UNKNOWN = 1 << 40
 
 @cache
 def memory_limit() -> int:
-    """Return the bytes that this process can have at most."""
+    """Return the most bytes that this process can have."""
     limits = [_UNKNOWN]
     with suppress(AttributeError, ValueError, OSError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for path in _CGROUPS:
-        with suppress(OSError, ValueError):  # there is none, or it says "max"
+        with suppress(OSError, ValueError):  # there is no limit, or its text is "max"
             limits.append(int(path.read_text(encoding="ascii")))
     if sys.platform != "win32":
         allowed = resource.getrlimit(resource.RLIMIT_AS)[0]

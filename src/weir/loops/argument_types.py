@@ -1,6 +1,6 @@
-"""The types that arguments of loops are declared with: arrays without gaps, and plain numbers.
+"""The declared types of loop arguments: arrays without gaps, and plain numbers.
 
-A type is Python's, for mypy, and Numba's, by which a loop is compiled.
+Each is a type for mypy, annotated with the Numba type that the loop is compiled for.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ U8s: TypeAlias = Annotated[npt.NDArray[np.uint8], types.uint8[::1]]
 ReadBytes: TypeAlias = Annotated[
     npt.NDArray[np.uint8], types.Array(types.uint8, 1, "C", readonly=True)
 ]
-"""Bytes that the loop only reads, which may be Python's."""
+"""Bytes that the loop only reads; they may be Python's own memory."""
 
 ReadI64s: TypeAlias = Annotated[
     npt.NDArray[np.int64], types.Array(types.int64, 1, "C", readonly=True)
 ]
-"""Numbers that the loop only reads, which may be Arrow's."""
+"""Numbers that the loop only reads; they may be Arrow's own memory."""
 
 I64Table: TypeAlias = Annotated[npt.NDArray[np.int64], types.int64[:, ::1]]
 U64Table: TypeAlias = Annotated[npt.NDArray[np.uint64], types.uint64[:, ::1]]

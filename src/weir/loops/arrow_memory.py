@@ -1,7 +1,7 @@
 """Hands Arrow's memory to compiled loops, as NumPy arrays that are marked as writable.
 
-Nobody writes to them: batches are immutable. But Numba treats writable and read-only arrays as two
-types, and Arrow's are read-only; loops take the writable ones (`argument_types.py`).
+Nobody writes to them: batches are immutable. But Numba has separate types for writable and
+read-only arrays, and Arrow's are read-only, while loops take writable ones (`argument_types.py`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ def numbers_of(column: pa.Array) -> npt.NDArray[Any]:
 
 
 class _Memory:
-    """A `_Memory` tells NumPy the address of a buffer and keeps the buffer alive as long as the
-    array."""
+    """Tells NumPy the address of a buffer; keeps the buffer alive as long as the array."""
 
     __slots__ = ("__array_interface__", "_buffer")
 

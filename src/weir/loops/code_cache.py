@@ -1,17 +1,19 @@
 """Machine code of loops on disk: where it is kept, when it is used, how it gets to other hosts.
 
 Rules
-1. Code of one *kind* lies in a folder of that name. The kind is a hash of all that code depends on:
-   the text of the loops, the versions of Python, Numba, LLVM and NumPy, the name and the features
-   of the processor. So machines of all kinds can share a folder, and never use each other's code.
-2. Code is read from, and written to, the folder that WEIR_CACHE names; without it, the one beside
-   the files of the package, then the user's cache folder. If none of them can be written to, it is
-   a folder of this user below that for temporary files, and a note says so.
-3. Code runs as whoever loads it. A file counts only if it belongs to this user, to root or to the
-   owner of the package, and nobody else may write to it. A folder that everybody may write to is
-   not used; one for temporary files must be this user's, and for nobody else.
-4. A file has a hash of its name and content, and gets its name when it is whole. One that is torn
-   or was changed counts as none: the loop is compiled again, and the file is replaced.
+1. Code of one *kind* lies in a folder of that name. The kind is a hash of everything that the code
+   depends on: the text of the loops, the versions of Python, Numba, LLVM and NumPy, the name and
+   the features of the processor. So machines of different kinds can share a folder and never use
+   each other's code.
+2. Code is read from, and written to, the folder that WEIR_CACHE names. Without WEIR_CACHE, it is
+   the folder beside the package's files, then the user's cache folder. If none of them is writable,
+   it is a folder of this user in the one for temporary files, and a note reports that.
+3. Code runs with the rights of whoever loads it. A file is trusted only if it belongs to this user,
+   to root or to the owner of the package, and if nobody else may write to it. A folder that
+   everybody may write to is not used; a folder in the one for temporary files must belong to this
+   user and be closed to all others.
+4. A file contains a hash of its name and content, and gets its name when it is complete. A torn or
+   changed file is treated as missing: the loop is compiled again, and the file is replaced.
 """
 
 from __future__ import annotations
@@ -34,16 +36,16 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 FORMAT = 2
-"""Raised when files of the cache have another form."""
+"""The version of the files' format; increase it when the format changes."""
 PACKAGE = Path(__file__).parents[1]
 FROZEN = ("events/batch.py", "loops/argument_types.py", "loops/compiled.py", "loops/loop.py")
-"""The other files whose text machine code depends on: constants of time, how loops are compiled."""
+"""Other files that machine code depends on: constants of time, and how loops are compiled."""
 _HASH_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Machine code on its way to another machine: of which kind, of which loops, files by names."""
+    """Machine code on its way to another machine: its kind, its loops, and its files by name."""
 
     kind: str
     loops: tuple[str, ...]
@@ -63,7 +65,7 @@ def stamp(package: Path) -> str:
 
 @cache
 def kind() -> str:
-    """Name the kind of code that this process makes and uses."""
+    """Return the kind of code that this process compiles and uses."""
     return kind_of(
         stamp(PACKAGE),
         (
@@ -78,7 +80,7 @@ def kind() -> str:
 
 
 def kind_of(text: str, versions: Sequence[str], processor: Sequence[str]) -> str:
-    """Name a kind: the stamp of the loops' text, versions, and the processor as LLVM sees it."""
+    """Return a kind: a hash of the loops' stamp, the versions and LLVM's name of the processor."""
     everything = repr((FORMAT, text, tuple(versions), tuple(processor)))
     return hashlib.sha256(everything.encode()).hexdigest()[:24]
 
@@ -105,12 +107,12 @@ def _temporary() -> Path:
 
 
 def _is_safe(folder: Path) -> bool:
-    """Say whether code in a folder can be trusted as far as its files can (rule 3)."""
+    """Tell whether a folder can be trusted, so that only its files need checks (rule 3)."""
     try:
         status = os.lstat(folder) if folder == _temporary() else os.stat(folder)
     except OSError:
         return False
-    if sys.platform == "win32":  # where modes say nothing
+    if sys.platform == "win32":  # modes mean nothing there
         return True
     if folder == _temporary():
         alone = not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
@@ -126,14 +128,14 @@ def _is_trusted(file: os.stat_result) -> bool:
 
 
 def _safe_folders() -> Iterator[Path]:
-    """List the folders of this kind of code that are there and safe."""
+    """List the safe folders that exist for this kind of code."""
     for folder in folders():
         if _is_safe(folder) and _is_safe(folder / kind()):
             yield folder / kind()
 
 
 def code_folder() -> Path | None:
-    """Return the folder that has code of this kind; None where none is kept."""
+    """Return the folder that has code of this kind, or None."""
     return next(_safe_folders(), None)
 
 
@@ -141,18 +143,18 @@ def code_folder() -> Path | None:
 
 
 def keep_content(name: str, content: bytes) -> None:
-    """Keep code of this kind under a name, so that `read_content` finds it."""
+    """Store code of this kind under a name, for `read_content`."""
     keep(name, _sealed(name, content))
 
 
 def read_content(name: str) -> bytes | None:
-    """Read the code that was kept under this name; None where none was."""
+    """Return the code that was stored under this name, or None."""
     body = find(name)
     return None if body is None else body[_HASH_BYTES:]
 
 
 def kept_names() -> set[str]:
-    """List the files of this kind by their names alone; one may still count as none."""
+    """List the names of the files of this kind, without checking whether each can be used."""
     return {path.name for folder in _safe_folders() for path in folder.iterdir()}
 
 
@@ -161,7 +163,7 @@ def _sealed(name: str, content: bytes) -> bytes:
 
 
 def find(name: str) -> bytes | None:
-    """Read a whole and trusted file of this kind; None where there is none."""
+    """Return a complete and trusted file of this kind, or None."""
     for folder in _safe_folders():
         try:
             with (folder / name).open("rb") as file:
@@ -178,7 +180,7 @@ def _is_whole(name: str, body: bytes) -> bool:
 
 
 def keep(name: str, body: bytes) -> Path | None:
-    """Write a file of this kind to the first folder that takes it; return that folder."""
+    """Write a file of this kind to the first writable folder; return that folder, or None."""
     reasons = []
     for folder in folders():
         try:
@@ -213,7 +215,7 @@ def _write(folder: Path, name: str, body: bytes) -> None:
 
 @cache
 def _note(text: str) -> None:
-    """Say something on stderr, once in a process."""
+    """Print a note to stderr, once per process."""
     if sys.stderr is not None:
         sys.stderr.write(f"weir: note: {text}; WEIR_CACHE can name a folder\n")
 
@@ -222,8 +224,9 @@ def _note(text: str) -> None:
 
 
 def unpack(code: Code) -> None:
-    """Keep code that came from elsewhere, if it is whole and of this machine's kind; what is here
-    stays."""
+    """Store code that another machine sent, if it is complete and of this machine's kind.
+
+    Files that are already here stay."""
     if code.kind != kind():
         return
     for name, body in code.files.items():

@@ -1,4 +1,4 @@
-"""Every loop of the package is compiled here.
+"""Compiles all loops of the package.
 
 A loop that Python calls declares the types of its arguments (`argument_types.py`): a few kinds of
 arrays and plain numbers, so that each loop is compiled once. A loop that only other loops call
@@ -7,8 +7,8 @@ on disk (`code_cache.py`), so only the first run on a machine pays for it.
 
 The machine code of a loop contains the code of the loops that it calls and the values of constants,
 also those of other files. So loops lie in modules of their own, `*_loops.py`, which import nothing
-of the package but each other and the files of `FROZEN`; and machine code on disk is used only if
-the text of none of these files has changed since it was made.
+from the package except each other and the files of `FROZEN`. Machine code on disk is used only if
+the text of all these files is unchanged since it was compiled.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def compiled(loop: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
 
 
 def in_place(loop: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
-    """Compile a loop that makes no array and returns none.
+    """Compile a loop that neither makes nor returns an array.
 
-    Such a loop keeps no reference counts. Other loops, whenever they call a loop, count the
-    references of each array that they hand over, with operations that all cores see: in a join that
-    took five times as long as the work on the rows.
+    Such a loop keeps no reference counts. Any other loop counts the references of each array that
+    it passes to a loop, by operations that all cores see. In a join, that took five times as long
+    as the work on the rows.
     """
     return _loop(loop, _nrt=False)
 
@@ -49,7 +49,7 @@ def inlined(loop: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
     """Compile an `in_place` loop into each loop that calls it.
 
     This is for a few lines that run for every row, where a call would cost more than they do. It
-    gains something only if the caller is `in_place` too.
+    only helps if the caller is `in_place` too.
     """
     return _loop(loop, _nrt=False, inline="always")
 

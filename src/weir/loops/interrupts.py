@@ -1,4 +1,4 @@
-"""Raises KeyboardInterrupt for a Ctrl-C that comes during the call of a compiled loop."""
+"""Raises KeyboardInterrupt for a Ctrl-C during the call of a compiled loop."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def plain_interrupts() -> Iterator[None]:
-    """Raise the KeyboardInterrupt itself in place of the SystemError that Python makes of it.
+    """Raise the original KeyboardInterrupt instead of the SystemError that Python makes of it.
 
-    A signal's handler runs when the entry of a loop, which Numba makes, next asks Python something.
-    The entry goes on regardless, and Python finds results beside an exception that is set: a
-    SystemError, whose cause, or its cause's, is the interrupt. It works as a decorator too.
+    The signal's handler runs when the loop's entry code, which Numba generates, next calls into
+    Python. The entry code continues regardless. So Python gets results while an exception is set,
+    and raises a SystemError. The interrupt is its cause, or the cause of its cause. This works as a
+    decorator too.
     """
     try:
         yield

@@ -1,16 +1,18 @@
 """A loop as Python and as other loops see it.
 
 Rules
-1. Python calls a `Loop`. It has one type for each argument, declared beside it; a call with others
-   is a TypeError that names the loop, and compiles nothing. Arrays of the declared numbers that are
-   read-only or have gaps are copied for the call, which a loop that writes to them refuses.
+1. Python calls a `Loop`. It has one type for each argument, declared beside it. A call with other
+   types raises a TypeError that names the loop, and compiles nothing. Arrays of the declared
+   numbers that are read-only or have gaps are copied for the call; a loop that writes to them
+   refuses them.
 2. Its code is loaded from the cache at its first call, and compiled if it is not there.
-3. Only other loops call an `InnerLoop`. Its code is contained in theirs; the code for a call by
+3. Only other loops call an `InnerLoop`. Its code is contained in theirs. The code for calls from
    Python, which is half of the work, is not made.
 
 Of Numba, this uses `njit`, explicit signatures and `extending`, which are public. It takes code
-apart and puts it together again as Numba's own cache does (`_taken_apart`, `_restored`), with what
-is not public: `CompileResult._reduce` and `_rebuild`, the pickler `dumps`, `rtsys`, `cpu_target`.
+apart and puts it together again as Numba's own cache does (`_taken_apart`, `_restored`). For that,
+it uses parts that are not public: `CompileResult._reduce` and `_rebuild`, the pickler `dumps`,
+`rtsys`, `cpu_target`.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ from numba.extending import typeof_impl
 from weir.loops.code_cache import Code, find, keep_content, kind, read_content
 
 _njit: Any = numba.njit
-"""Its own types lack the options that leave entries out."""
+"""`numba.njit` without its types, which lack the options that leave entry code out."""
 OnReady = Callable[[int, int], None]
-"""Called with the number of loops that are ready, and of all."""
+"""Called with two counts: the loops that are ready, and all loops."""
 
 _loops: dict[str, Loop] = {}
-"""The loops that Python calls, of all modules that were imported, by name."""
+"""The loops that Python calls, by name, of all imported modules."""
 _lock = RLock()
 """Held while a loop is loaded or compiled."""
 _compiled: list[str] = []
@@ -47,7 +49,7 @@ _compiled: list[str] = []
 
 
 class Loop:
-    """A `Loop` is a compiled function with declared types, for Python."""
+    """A compiled function with declared types, for Python to call."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.py_func = function
@@ -124,7 +126,7 @@ class Loop:
         return self._entry(*args)
 
     def _check(self, args: Sequence[Any]) -> None:
-        """Refuse arguments of other types than declared."""
+        """Raise TypeError if the types of the arguments are not the declared ones."""
         types = [_type_of(value) for value in args]
         fit = [t in (d, _writable(d)) for t, d in zip(types, self.types, strict=False)]
         if len(types) != len(self.types) or not all(fit):
@@ -133,7 +135,7 @@ class Loop:
 
 
 class InnerLoop:
-    """An `InnerLoop` is a function that is compiled into the loops that call it."""
+    """A function that is compiled into the loops that call it."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.py_func = function
@@ -142,16 +144,16 @@ class InnerLoop:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """What Numba makes of the function: it compiles it for the types of each caller."""
+        """Numba's dispatcher of the function, which compiles it for the types of each caller."""
         return _njit(**self._options, no_cpython_wrapper=True)(self.py_func)
 
     @property
     def targetoptions(self) -> Any:
-        """How it is compiled, which Numba asks of what it may inline."""
+        """The options it is compiled with; Numba asks for them to decide what it may inline."""
         return self.dispatcher.targetoptions
 
 
-# So Numba takes it in other loops as what it makes of the function.
+# In other loops, Numba then treats it as its dispatcher.
 typeof_impl.register(InnerLoop, lambda loop, context: numba.types.Dispatcher(loop.dispatcher))
 
 
@@ -163,7 +165,7 @@ def _type_of(value: object) -> Any:
 
 
 def _fitting(value: Any, declared: Any) -> Any:
-    """Return an array as the loop takes it: a copy, if it is read-only or has gaps."""
+    """Return an array that the loop can take: a copy, if it is read-only or has gaps."""
     if not isinstance(value, np.ndarray) or not isinstance(declared, numba.types.Array):
         return value
     whole = value.flags.c_contiguous and value.flags.aligned
@@ -172,7 +174,7 @@ def _fitting(value: Any, declared: Any) -> Any:
 
 
 def _writable(declared: Any) -> Any:
-    """Return the type of arrays that can be written to; a loop that only reads takes them too."""
+    """Return the type of a writable array, which a loop that only reads takes too."""
     is_array = isinstance(declared, numba.types.Array)
     return declared.copy(readonly=False) if is_array else declared
 
@@ -183,8 +185,8 @@ def _taken_apart(result: Any) -> bytes:
 
 def _restored(content: bytes) -> Any:
     target = cpu_target.target_context
-    # All that loading needs of what `target.refresh()` would do, which takes longer than a small
-    # run: that imports whatever Numba can compile.
+    # The part of `target.refresh()` that loading needs. The whole takes longer than a small run: it
+    # imports everything that Numba can compile.
     rtsys.initialize(target)
     reduced = pickle.loads(zlib.decompress(content))  # rule 3 of `code_cache.py`
     return CompileResult._rebuild(target, *reduced)  # type: ignore[no-untyped-call]
@@ -194,7 +196,7 @@ def _restored(content: bytes) -> Any:
 
 
 def loops_of(modules: Iterable[str]) -> list[Loop]:
-    """List the loops of these modules, as far as they were imported, that Python calls."""
+    """List the loops of those of these modules that were imported; only loops that Python calls."""
     prefixes = tuple(f"{module.removeprefix('weir.')}." for module in modules)
     return [loop for name, loop in _loops.items() if name.startswith(prefixes)]
 
@@ -205,12 +207,12 @@ def ready_loops() -> list[Loop]:
 
 
 def count_compiled() -> int:
-    """Count the loops that this process had to compile so far."""
+    """Count the loops that this process compiled so far."""
     return len(_compiled)
 
 
 def make_ready(names: Sequence[str], tell: OnReady = lambda done, of: None) -> None:
-    """Load or compile the loops of these names, as far as their modules were imported."""
+    """Load or compile the loops of these names whose modules were imported."""
     for number, name in enumerate(names):
         tell(number, len(names))
         if name in _loops:
@@ -219,8 +221,9 @@ def make_ready(names: Sequence[str], tell: OnReady = lambda done, of: None) -> N
 
 
 def packed(loops: Sequence[Loop]) -> Code:
-    """Read the code of these loops, for another machine. What is not on disk is compiled, and left
-    out if no folder keeps it."""
+    """Return the code of these loops, for another machine.
+
+    Loops that are not on disk are compiled first; they are left out if no folder keeps them."""
     files = {}
     for loop in loops:
         if find(loop.file_name) is None:

@@ -15,18 +15,20 @@ from weir.loops.loop import InnerLoop, Loop
 
 MOST_PROCESSES = 4
 _NUMBER = 2
-"""The bytes of a loop's number in a pipe, which holds more of them than there are loops."""
+"""How many bytes a loop's number takes in a pipe; the pipe's buffer has room for all loops."""
 
 
 def missing_loops(loops: Sequence[Loop]) -> list[Loop]:
-    """Return those of the loops whose code is not on disk."""
+    """Return the loops whose code is not on disk."""
     kept = kept_names()
     return [loop for loop in loops if loop.file_name not in kept and not loop.is_ready]
 
 
 def compile_together(loops: Sequence[Loop]) -> None:
-    """Compile loops in as many processes as there are cores. What another process compiled is on
-    disk afterwards, unless no folder keeps it: then it is compiled here, when it is needed."""
+    """Compile loops in as many processes as there are cores.
+
+    The code from the other processes is then on disk. If no folder keeps it, this process compiles
+    those loops itself when it needs them."""
     in_turn = sorted(loops, key=_size, reverse=True)
     helpers = _helpers(len(loops))
     if helpers < 1:
@@ -51,8 +53,9 @@ def compile_together(loops: Sequence[Loop]) -> None:
 
 
 def _helpers(count: int) -> int:
-    """Return how many processes may help. They are forks, which have all that is imported: only on
-    Linux are those safe."""
+    """Return how many helper processes to start.
+
+    They are forks, which have every import already. Forks are safe only on Linux."""
     if not sys.platform.startswith("linux"):
         return 0
     return min(len(os.sched_getaffinity(0)), MOST_PROCESSES, count) - 1
@@ -61,20 +64,22 @@ def _helpers(count: int) -> int:
 def _helper(loops: Sequence[Loop], turns: int) -> int:
     parent = os.getpid()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # it is said of any fork with threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
         pid = os.fork()
     if pid:
         return pid
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the parent says the same
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the parent prints the same
         _work(loops, turns, parent)
     finally:
-        os._exit(0)  # what failed fails again where it is needed, and is reported there
+        os._exit(0)  # a loop that failed fails again where it is needed, and is reported there
 
 
 def _work(loops: Sequence[Loop], turns: int, parent: int | None = None) -> None:
-    """Compile one loop after the other, of those that nobody else has begun with: a number in the
-    pipe goes to one process. A helper ends with its parent, which may have been killed."""
+    """Compile loops that no other process has begun, one after the other.
+
+    Each number in the pipe goes to one process. A helper ends when its parent does, which may have
+    been killed."""
     while number := os.read(turns, _NUMBER):
         if parent not in (None, os.getppid()):
             return
@@ -82,8 +87,9 @@ def _work(loops: Sequence[Loop], turns: int, parent: int | None = None) -> None:
 
 
 def _size(loop: Loop) -> int:
-    """Return how much code a loop is, with that of the loops that it calls: what takes longest is
-    begun first."""
+    """Return how much code a loop has, with the loops that it calls.
+
+    The largest are compiled first, because they take longest."""
     seen: set[CodeType] = set()
     todo = [loop.py_func]
     while todo:

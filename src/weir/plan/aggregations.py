@@ -15,14 +15,14 @@ from weir.plan.usercode.functions import AggregateFunction, FoldingAggregate
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """An `Aggregation` is one aggregate of an `Aggregate` node.
+    """One aggregate of an `Aggregate` node.
 
-    `function` is the name of a built-in (`functions/aggregates.py`), or `user` with the user's own
-    in `user`. MEDIAN is quantile_cont with params ("0.5",).
+    `function` is the name of a built-in (`functions/aggregates.py`), or `user`, with the user's
+    aggregate in `user`. MEDIAN is quantile_cont with params ("0.5",).
 
     In two phases, the first phase computes `moments` (with params ("squares",) if squares are
-    needed): the counts and sums that sums, means and variances are made of. The second phase reads
-    that column, and `of` is the type of the values that the moments were made of.
+    needed): the counts and sums from which sums, means and variances are computed. The second phase
+    reads that column; then `of` is the type of the values that the moments are of.
     """
 
     function: str
@@ -33,7 +33,7 @@ class Aggregation:
     user: AggregateFunction | None = None
     of: pa.DataType | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
-    """Where it stands in the program."""
+    """Its place in the program."""
 
     @property
     def sees_order(self) -> bool:
@@ -51,7 +51,7 @@ class Aggregation:
 
     @property
     def keeps_state(self) -> bool:
-        """Tell whether it is the user's and keeps a state of a declared type in place of values."""
+        """Tell whether it is the user's and keeps a state of a declared type instead of values."""
         return isinstance(self.user, FoldingAggregate)
 
     @property
@@ -59,7 +59,9 @@ class Aggregation:
         return frozenset(c for c in (*self.args, self.filter) if c is not None)
 
     def can_fail(self, below: Schema) -> bool:
-        """Tell whether the value may not fit its type, or the user's code computes it."""
+        """Tell whether it can fail.
+
+        The value may not fit its type, or the user's code may raise."""
         if self.function == "user":
             return True
         if self.function not in ("sum", "avg"):

@@ -21,13 +21,14 @@ Ticks: TypeAlias = "str | int | timedelta"
 """A duration as people write it."""
 
 _LONG = re.compile(r"(-?[0-9]+) *(us|ms|s|m|h|d)[a-z]*")
-"""What people write for a duration: `5 minutes`, `5min`."""
+"""How people may write a duration: `5 minutes`, `5min`."""
 _DURATION = re.compile(r"(-?[0-9]+)([a-z]*)", re.ASCII)
 
 
 def parse_duration(value: Ticks) -> int:
-    """Return the ticks of `250ms`, `5s`, `2m`, `1h`, `7d`, `10us`, of a timedelta, or of a plain
-    number.
+    """Return the ticks of a text such as `250ms`, a timedelta or a plain number.
+
+    The units are us, ms, s, m, h and d.
 
     >>> parse_duration("250ms"), parse_duration("-2m"), parse_duration(timedelta(seconds=2))
     (250000, -120000000, 2000000)
@@ -49,7 +50,7 @@ def parse_duration(value: Ticks) -> int:
 
 
 def plain_number(value: Ticks) -> int | None:
-    """Return what was written as a plain number, which counts ticks; None for a duration.
+    """Return the ticks if the value was written as a plain number; None for a duration.
 
     >>> plain_number(5), plain_number("5"), plain_number("5s")
     (5, 5, None)
@@ -59,7 +60,7 @@ def plain_number(value: Ticks) -> int | None:
 
 
 def duration_text(ticks: int) -> str:
-    """Write ticks as a script writes them.
+    """Return ticks as a script writes them.
 
     >>> duration_text(90_000_000), duration_text(3_600_000_000), duration_text(7)
     ('90s', '1h', '7us')
@@ -71,7 +72,7 @@ def duration_text(ticks: int) -> str:
 
 
 def rounded_up(ticks: int) -> int:
-    """Round a duration up to one that is short to write.
+    """Round a duration up to one with a short text.
 
     >>> duration_text(rounded_up(629_679)), duration_text(rounded_up(61_000_000))
     ('630ms', '2m')

@@ -1,11 +1,11 @@
 """Expressions are trees of immutable nodes.
 
-The same classes serve before and after binding: before, `type` is None and names are what
-the user wrote; after, every node has its type and every `Column` names a column of the
-operator's input (or `vs` / `ve`, the lifetime, which every input has).
+The same classes are used before and after binding. Before, `type` is None and names are what the
+user wrote. After, every node has its type, and every `Column` names a column of the operator's
+input (or `vs` / `ve`, the lifetime, which every input has).
 
-Equality ignores where in a script a node stood (`position`), so that a script and the
-fluent API make equal plans.
+Equality ignores the `position` of a node in a script, so that a script and the fluent API make
+equal plans.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIFETIME_NAMES = ("vs", "ve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expr:
-    """An `Expr` is a node of an expression; `position` is where it stood in a script."""
+    """A node of an expression; `position` is its place in a script."""
 
     type: pa.DataType | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
@@ -39,15 +39,14 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Column(Expr):
-    """A `Column` is a column by name; `A.k` is one name, with the dot, once streams are joined."""
+    """A column by name; after a join, `A.k` with the dot is one name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Literal(Expr):
-    """A `Literal` is a constant: None, bool, int, float, str, bytes, Decimal, or a tuple of
-    these."""
+    """A constant: None, bool, int, float, str, bytes, Decimal, or a tuple of these."""
 
     value: object
 
@@ -58,8 +57,7 @@ class Literal(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expr):
-    """A `Call` calls a built-in operator or function by its canonical name (see
-    `plan/functions/`)."""
+    """A call of a built-in operator or function by its canonical name (see `plan/functions/`)."""
 
     function: str
     args: tuple[Expr, ...]
@@ -71,8 +69,9 @@ class Call(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expr):
-    """A `Cast` is CAST (an error where the value does not fit) or TRY_CAST (NULL there) to
-    `type`."""
+    """CAST or TRY_CAST to `type`.
+
+    If the value does not fit, CAST fails, and TRY_CAST is NULL."""
 
     arg: Expr
     lenient: bool = False
@@ -84,8 +83,7 @@ class Cast(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Case(Expr):
-    """A `Case` is CASE WHEN condition THEN value … ELSE otherwise END; branches are tried in
-    order."""
+    """CASE WHEN condition THEN value … ELSE otherwise END; branches are tried in order."""
 
     branches: tuple[tuple[Expr, Expr], ...]
     otherwise: Expr
@@ -97,7 +95,7 @@ class Case(Expr):
 
 @dataclass(frozen=True, slots=True)
 class UserCall(Expr):
-    """A `UserCall` calls the user's scalar function."""
+    """A call of the user's scalar function."""
 
     function: ScalarFunction
     args: tuple[Expr, ...]
@@ -109,11 +107,10 @@ class UserCall(Expr):
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall(Expr):
-    """An `AggregateCall` is an aggregate in a select list or HAVING; plan nodes have columns
-    instead.
+    """An aggregate in a select list or HAVING; plan nodes have columns instead.
 
-    `function` is the canonical lower-case name or the user's aggregate's name; `params` are
-    constants such as a quantile's p (kept as the decimal that was written).
+    `function` is the canonical lower-case name, or the name of the user's aggregate. `params` are
+    constants such as a quantile's p, kept as the decimal that was written.
     """
 
     function: str
@@ -128,14 +125,14 @@ class AggregateCall(Expr):
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """Yield the node and all below it, parents first."""
+    """Yield the node and all nodes below it, parents first."""
     yield expr
     for child in expr.children:
         yield from walk(child)
 
 
 def depth_of(expr: Expr) -> int:
-    """Return how many nodes are nested within each other.
+    """Return how deeply the nodes of an expression are nested.
 
     >>> depth_of(Call("neg", (Column("v"),)))
     2
@@ -147,12 +144,14 @@ def depth_of(expr: Expr) -> int:
 
 
 def columns_of(expr: Expr) -> frozenset[str]:
-    """Return every column name that the expression reads, the lifetime's included."""
+    """Return the names of all columns that the expression reads, including the lifetime's."""
     return frozenset(e.name for e in walk(expr) if isinstance(e, Column))
 
 
 def map_columns(expr: Expr, change: Callable[[Column], Expr]) -> Expr:
-    """Return the expression with each column changed; positions and types of the rest stay."""
+    """Return the expression with each column replaced by what `change` returns.
+
+    Positions and types of the rest stay."""
 
     def again(part: Expr) -> Expr:
         return map_columns(part, change)
@@ -173,7 +172,7 @@ def map_columns(expr: Expr, change: Callable[[Column], Expr]) -> Expr:
 
 
 def substituted(expr: Expr, columns: Mapping[str, Expr]) -> Expr:
-    """Return the expression with these columns spelled out; others, and the lifetime, stay."""
+    """Return the expression with these columns replaced; other columns and the lifetime stay."""
     return map_columns(expr, lambda c: columns.get(c.name, c))
 
 
@@ -190,5 +189,5 @@ def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
 
 
 def all_of(parts: Sequence[Expr]) -> Expr:
-    """Return one predicate that holds where all of them do; they are tried in order."""
+    """Return one predicate that holds if all of these do; they are tried in order."""
     return parts[0] if len(parts) == 1 else Call("and", tuple(parts), type=BOOLEAN)

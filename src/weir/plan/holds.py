@@ -1,12 +1,12 @@
 """Computes how long operators can hold rows back.
 
-Results are final when they come out. An operator whose rows have an end that later input can
-change holds them, and the output CTI at their start, until that end is known. How long that can
-take follows from how long rows live at its input:
+Rows are final when they come out. Some operators make rows with an end that later input can change.
+Such an operator holds these rows until the end is known, and meanwhile holds the output CTI at
+their start. How long that can take follows from how long rows are valid at its input:
 
-    a duration          of a lifetime that the program itself bounds
-    longest lifetime    of rows that live as long as the data says
-    unbounded           where rows can continue one another without end, or where the
+    a duration          if the program itself limits their lifetimes
+    longest lifetime    if the data decides how long rows are valid
+    unbounded           if rows can continue each other without end, or if the
                         program makes events that never end
 """
 
@@ -28,7 +28,7 @@ def longest_holds(roots: Iterable[Node]) -> dict[Node, Span]:
 
 
 def longest_lifetimes(roots: Iterable[Node]) -> dict[Node, Span]:
-    """Return the longest lifetime of every operator's rows."""
+    """Return the longest lifetime of the rows of every operator below these."""
     lives: dict[Node, Span] = {}
     for node in ordered_nodes(roots):
         lives[node] = node.longest_lifetime([lives[i] for i in node.inputs])
@@ -36,8 +36,9 @@ def longest_lifetimes(roots: Iterable[Node]) -> dict[Node, Span]:
 
 
 def overlaps(plan: StagedPlan) -> dict[int, int]:
-    """Return, for each stage whose windows overlap, by how many ticks they do: when a window has
-    ended, the stage has written all rows up to the beginning of the next one."""
+    """Return by how many ticks the windows of a stage overlap, for each stage where they do.
+
+    When a window has ended, the stage has written all rows up to the beginning of the next one."""
     overlap_ticks: dict[int, int] = {}
     for stage in plan.stages:
         windows = [o.window for o in stage.operators if isinstance(o, Aggregate)]

@@ -1,19 +1,20 @@
 """The horizon of a stage is how far back its state reaches: what replay has to read again.
 
-A stage that has taken in everything before T can be rebuilt without a snapshot if nothing that
-comes out of it later depends on rows that start before T − `ticks`. Two numbers follow the rows
-through its operators:
+A stage that has processed everything before T can be rebuilt without a snapshot if its later output
+does not depend on rows that start before T − `ticks`. Two numbers follow the rows through its
+operators:
 
-    reach   input that is right from time a on (below it: anything) makes rows right from a + reach
-            on. A row lives L at most: a result that it is part of starts less than L after it, one
-            that begins where it ends at most L after it.
-    lag     at T the operator has taken in its own input up to T − lag: the holds before it.
+    reach   If the input is right from time a on (before a, it may be anything), then rows are
+            right from a + reach on. A row is valid for L at most. A result that it is part of
+            starts less than L after it; a result that begins where it ends, at most L after it.
+    lag     At T, the operator has processed its own input up to T − lag, because of the holds
+            before it.
 
-All that an operator gives later starts at T − lag or later, and is right if that is a + reach or
-later. So the horizon is reach + lag at the last operator with state. An operator that looks at
-all of history has no horizon, nor has one that asks for L where the program does not bound it.
+Everything that an operator returns later starts at T − lag or later, and is right from a + reach
+on. So the horizon is reach + lag at the last operator with state. An operator that depends on all
+of history has no horizon, nor has one that needs L if the program does not bound L.
 
-Each operator says in its own module what it adds (`Operator.horizon_step`).
+Each operator states in its own module what it adds (`Operator.horizon_step`).
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from weir.plan.stages import Branch, Stage, StagedPlan
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """A `Horizon` says how far back a stage depends on its input.
+    """How far back a stage depends on its input.
 
-    `ticks` is None where the stage depends on all of history; `why` says by what.
+    `ticks` is None if the stage depends on all of history; then `why` has the reason.
 
-    `reaches` has, for each operator of the stage, the reach after it. A stage without state has a
-    horizon of −1: it needs no row again, waiting ones included.
+    `reaches` has the reach after each operator of the stage. A stage without state has a horizon of
+    −1: it needs no row again, not even rows that wait.
     """
 
     ticks: int | None
@@ -54,7 +55,7 @@ class Horizon:
 
 
 def _shown(ticks: int) -> str:
-    """Write a duration, rounded up to the millisecond where that is shorter to read."""
+    """Return a duration as text, rounded up to the millisecond if that is shorter."""
     return duration_text(-(-ticks // 1000) * 1000 if ticks > 1000 else ticks)
 
 
@@ -68,7 +69,7 @@ def horizons(plan: StagedPlan) -> tuple[Horizon, ...]:
 def _horizon(stage: Stage, lives: Mapping[Node, Span]) -> Horizon:
     reach = lag = 0
     ticks, reaches = -1, []
-    unknown = ""  # why the reach is not known from here on, if a stateful operator follows
+    unknown = ""  # why the reach is unknown from here on, if a stateful operator follows
     for operator in stage.operators:
         step, stateless = NO_STEP, True
         if not isinstance(operator, Branch):

@@ -20,8 +20,9 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class SetLifetime:
-    """The lifetime becomes `[vs + shift, end)`; a NULL end is open. `end` reads the old
-    lifetime."""
+    """The lifetime becomes `[vs + shift, end)`; a NULL end is open.
+
+    `end` reads the old lifetime."""
 
     shift: int
     end: Expr
@@ -60,7 +61,7 @@ class PointAtEnd:
 
 @dataclass(frozen=True, slots=True)
 class Quantize:
-    """The start moves down to the grid of these windows, the end up to where one of them ends."""
+    """The start moves down to the grid of these windows, the end up to the end of one of them."""
 
     size: int
     hop: int
@@ -69,8 +70,7 @@ class Quantize:
 
 @dataclass(frozen=True, slots=True)
 class HopLifetime:
-    """The event lives from the next point of the grid on, as long as windows of this size see
-    it."""
+    """The event is valid from the next grid point on, while windows of this size contain it."""
 
     size: int
     hop: int

@@ -1,8 +1,8 @@
-"""Refuses plans that are too large when they are made, and says what to do instead.
+"""Rejects plans that are too large when they are made, and says what to do instead.
 
-Plans and expressions are walked, compared and pickled by functions that call themselves, a few
-times for each operator in a row, and Python allows a thousand calls. Without these limits, a
-large plan would exhaust Python's stack or the machine's memory later, without a helpful message.
+Recursive functions walk, compare and pickle plans and expressions, with a few nested calls for each
+operator in a row, and Python allows only a thousand. Without these limits, a large plan would later
+exhaust Python's stack or the machine's memory, without a helpful message.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from weir.plan.operators import Node, computed
 from weir.plan.operators.facts import Meet
 
 MOST_OPERATORS = 500
-"""Operators in a row, from an input to an output."""
+"""The most operators in a row, from an input to an output."""
 MOST_BRANCHES = 10_000
-"""Of all unions that one reader reads: each of them becomes a part of the plan of its own."""
+"""The most branches of unions for one reader; each becomes a separate part of the plan."""
 MOST_VERTICES = 1000
-"""Of one stage: each that is split by keys needs buckets of its own (`events/hashing.py`)."""
+"""The most vertices of one stage.
+
+A stage that is split by keys needs at least one bucket per vertex (`events/hashing.py`)."""
 MOST_ROWS = 2**62
-"""Of a chunk that a runner is asked to cut."""
+"""The most rows of a chunk that a runner can be told to cut."""
 MOST_PARTS = 200
-"""Parts of an expression within each other."""
+"""The deepest nesting of an expression."""
 MOST_WINDOWS = 1_000_000
-"""Hopping windows that every event is in, however short it is: each of them is a row."""
+"""The most hopping windows that a short event can be in; each of them is a row."""
 
 
 def sized(node: Node, position: Position | None = None) -> Node:
@@ -36,9 +38,9 @@ def sized(node: Node, position: Position | None = None) -> Node:
         )
     if branches > MOST_BRANCHES:
         raise PlanError(
-            f"the branches of all UNION ALLs below are more than {MOST_BRANCHES}",
+            f"more than {MOST_BRANCHES} branches in all UNION ALLs below",
             position=position,
-            hint="a stream in two branches counts twice, with all that it unites itself",
+            hint="a stream in two branches counts twice, with all branches of its own",
         )
     return node
 
@@ -51,7 +53,7 @@ def check_vertices(count: object, what: str, position: Position | None = None) -
 
 
 def check_numbers(*, cut: object, parallelism: object, hosts: object = None) -> None:
-    """Check the numbers that Python hands to a runner; None stands for one that is not set."""
+    """Check the numbers that Python passes to a runner; None means unset."""
     if cut is not None and not _is_number(cut, MOST_ROWS):
         raise PlanError(f"cut must be None or a number from 1 to 2**62, not {cut!r}")
     for what, count in (("parallelism", parallelism), ("hosts", hosts)):
@@ -64,8 +66,7 @@ def _is_number(value: object, most: int) -> bool:
 
 
 def _size(node: Node) -> tuple[int, int]:
-    """Return how many operators in a row end with this one, and how many branches it reads as
-    one."""
+    """Return how many operators in a row end with this one, and how many branches it reads."""
     return computed(node, "_size", _size_above_inputs)
 
 

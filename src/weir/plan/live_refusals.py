@@ -1,11 +1,11 @@
 """Programs that a live run refuses.
 
-Over a finite input every row comes out in the end, at the CTI at infinity. Over a source without
-an end it may not: a row that others can continue is held for as long as they do, and with it the
-output CTI, all later rows of the output, and the state. A live run refuses such a program unless it
-says `SET allow_unbounded = TRUE`.
+Over a finite input, every row comes out in the end, at the CTI at infinity. Over a source without
+an end, it may never come out. A row that others can continue is held for as long as they do; so are
+the output CTI, all later rows of the output, and the state. A live run refuses such a program
+unless it says `SET allow_unbounded = TRUE`.
 
-A live run makes checkpoints, so it also refuses state that no checkpoint can hold: a window of
+A live run makes checkpoints, so it also refuses state that no checkpoint can keep: a window of
 merged functions. A replay in one piece, or a local or offline run, keeps such cells in memory only.
 """
 
@@ -54,7 +54,7 @@ def _stream_of(node: Node, program: Program) -> str:
 
 
 def unsaved_cells(program: Program) -> str:
-    """Say in words which cells of a program no snapshot can keep; nothing if all can be kept."""
+    """Return a text that names the cells that no snapshot can keep; empty if all can be kept."""
     nodes = ordered_nodes(output.node for output in program.outputs)
     scans = (node for node in nodes if isinstance(node, RowScan))
     return next((scan.code.unsaved for scan in scans if scan.code.unsaved), "")

@@ -1,4 +1,4 @@
-"""Reserved names: words of the script language, and what a column cannot be called."""
+"""Reserved names: words of the script language, and names that columns cannot have."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _WORDS = """SELECT FROM WHERE GROUP HAVING WITH ORDER LIMIT UNION JOIN INNER LEF
 CROSS CLIP ASOF ON AS PARTITION CASE WHEN THEN ELSE END AND OR NOT IN IS NULL TRUE FALSE LIKE RLIKE
 BETWEEN DISTINCT"""
 RESERVED_WORDS = frozenset(_WORDS.split())
-"""Words of the script language, which are names only if they are quoted."""
+"""Words of the script language; they are names only if they are quoted."""
 WINDOW_COLUMNS = ("window_start", "window_end")
-"""Columns that windows add, so that no input can have them."""
+"""Columns that windows add; inputs cannot have them."""
 
 
 def check_name(name: str, position: Position | None = None) -> None:
@@ -30,7 +30,7 @@ def check_name(name: str, position: Position | None = None) -> None:
 
 
 def check_distinct(names: Iterable[tuple[str, Position | None]]) -> None:
-    """Raise PlanError when two columns have one name."""
+    """Raise PlanError if two columns have the same name."""
     seen: set[str] = set()
     for name, position in names:
         if name in seen:
@@ -38,7 +38,7 @@ def check_distinct(names: Iterable[tuple[str, Position | None]]) -> None:
                 f"two columns are called `{name}`",
                 position=position,
                 hint="rename one with AS",
-                python=f"name those that are wanted, w=col({name!r}) under another name; of a "
-                "join, 'A.*' are those of one side",
+                python=f"select columns one by one, w=col({name!r}) under another name; after a "
+                "join, 'A.*' selects those of one side",
             )
         seen.add(name)

@@ -1,14 +1,14 @@
-"""Origins: where a row came from. Which rows carry theirs, and which source row one names.
+"""Origins: which rows carry the origin that they came from, and which source row it names.
 
-Rows carry origins from a source up to an operator that sees the order of rows: through operators
-that treat each row alone, through UNION ALL, and through state scans, whose rows are their
-reader's. `Number` makes origins.
+Rows carry origins from a source up to an operator that depends on the order of rows. On the way are
+operators that treat each row alone, UNION ALL, and state scans, whose rows are their reader's.
+`Number` makes origins.
 
-A row that each operator on the way treats alone is still a row of its source: its origin names it,
-and some of its columns are the source's. Errors show the rest of that row (`input_row`). Within a
-stage the origin is at hand. Rows that several operators read, which ends their stage, keep origins
-if one of these may fail. Their reader gets them vertex by vertex, so no exchange carries more
-columns.
+If each operator on the way treats rows alone, a row is still a row of its source: its origin names
+that row, and some of its columns are the source's. Errors show the rest of the source row
+(`input_row`). Within a stage, the origin is available. Rows with several readers end their stage;
+they keep origins if one of the readers may fail. Such a reader gets them vertex by vertex, so no
+exchange carries more columns.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from weir.plan.traversal import ordered_nodes, reader_counts
 
 
 def origin_depths(program: Program) -> dict[Node, int]:
-    """Return how many origin columns each node's rows carry: 0 where nobody asks or there are
-    none."""
+    """Return how many origin columns each node's rows carry; 0 if none are needed or there."""
     nodes = ordered_nodes(o.node for o in program.outputs)
     asked = _nodes_asked_for_origins(nodes, _nodes_with_failing_readers(program, nodes))
     depths: dict[Node, int] = {}
@@ -52,7 +51,7 @@ def origin_depths(program: Program) -> dict[Node, int]:
 
 
 def _check_depths(node: Node, below: Sequence[int]) -> None:
-    """Check that the rows of an app's events have the origins that its operators count on."""
+    """Check that the rows of an app's events have the origins that its operators rely on."""
     match node:
         case Enter() if below[0] and not (node.behind or 0) <= below[0] < node.depth:
             raise PlanError(f"{below[0]} origin columns do not fit around {node.detail()}")
@@ -67,10 +66,10 @@ def _check_depths(node: Node, below: Sequence[int]) -> None:
 
 
 def unique_origins(nodes: Sequence[Node]) -> Mapping[Node, bool]:
-    """Tell whether no two rows of a node have the same origin, so that order never needs more than
-    it.
+    """Return for each node whether all its rows have different origins.
 
-    The nodes come with inputs before their readers.
+    If so, the order of rows never depends on anything else. The nodes come with inputs before their
+    readers.
     """
     depths: dict[Node, int] = {}
     unique: dict[Node, bool] = {}
@@ -102,7 +101,7 @@ def _nodes_asked_for_origins(nodes: Sequence[Node], named_by_errors: set[Node]) 
 
 
 def _nodes_with_failing_readers(program: Program, nodes: Sequence[Node]) -> set[Node]:
-    """Return the nodes that end a stage and whose rows, as they are, another stage may fail on."""
+    """Return nodes that end a stage and whose rows, unchanged, may make another stage fail."""
     readers = reader_counts(program, nodes)
     failing: set[Node] = set()
     for node in reversed(nodes):
@@ -112,7 +111,7 @@ def _nodes_with_failing_readers(program: Program, nodes: Sequence[Node]) -> set[
 
 
 def _may_fail(node: Node) -> bool:
-    """Tell whether an operator that treats each row alone computes what may fail."""
+    """Tell whether an operator that treats each row alone may fail."""
     match node:
         case Project():
             return any(can_fail(expr) for _, expr in node.columns)
@@ -125,8 +124,9 @@ def _may_fail(node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Traced:
-    """A `_Traced` source: how many origin columns stand before its own, and which columns of the
-    rows are its columns."""
+    """A source that rows come from, and which of their columns are the source's.
+
+    `before` is the count of origin columns in front of the source's own."""
 
     source: Source
     before: int
@@ -134,8 +134,7 @@ class _Traced:
 
 
 def input_row(node: Node, origin: tuple[int, ...]) -> InputRow | None:
-    """Return the row of a source that a row with this origin is; None where it is made of
-    others'."""
+    """Return the source row that this row is, by its origin; None if it is made of other rows."""
     traces = _traced(node)
     for traced in traces:
         source, own = traced.source, origin[traced.before :]

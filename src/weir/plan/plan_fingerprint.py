@@ -1,17 +1,17 @@
 """Fingerprints of staged plans, which are equal if two programs compute the same.
 
 Rules
-1. The fingerprint of a stage covers its vertices, its split, what it reads and its operators, with
-   all that they compute; that of an output covers its name, kind and path, and the stages that
-   write it. Names of streams count only where columns are called after them; the wording of
+1. The fingerprint of a stage covers its vertices, its split, its inputs and its operators, with
+   everything that they compute. That of an output covers its name, kind and path, and the stages
+   that write it. Names of streams count only if columns are named after them; the wording of
    `explain` does not count.
-2. How a stage recovers does not count: a job may go on under another strategy.
-3. Of the user's functions, names and types count. Their code has fingerprints of its own
+2. How a stage recovers does not count: a job may continue under another strategy.
+3. For the user's functions, names and types count. Their code has fingerprints of its own
    (`code_fingerprint.py`).
 4. A part is encoded by the names of classes and fields and by values, so its hash is the same in
-   every process. FORMAT is raised when an unchanged plan would be encoded in another way: plans of
+   every process. FORMAT is increased when an unchanged plan would be encoded differently: plans of
    different formats cannot be compared.
-5. The words of a part are for people who ask what has changed. They are never compared.
+5. The words of a part are for people who want to know what has changed. They are never compared.
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _CODE = frozenset(("function", "implementation", "make"))
-"""The fields of the user's functions that hold code."""
+"""The fields of the user's functions that contain code."""
 _MOST_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class PlanPart:
-    """A `PlanPart` is one stage, operator or output: where it is in the plan, its words, its
-    hash."""
+    """One stage, operator or output: its place in the plan, its words, its hash."""
 
     where: str
     words: str
@@ -51,19 +50,19 @@ class PlanPart:
 
 @dataclass(frozen=True, slots=True)
 class PlanFingerprint:
-    """A `PlanFingerprint` has all parts of a plan, in order."""
+    """All parts of a plan, in order."""
 
     parts: tuple[PlanPart, ...] = ()
     format: int = FORMAT
 
 
 def plan_fingerprint(plan: StagedPlan) -> PlanFingerprint:
-    """Take the fingerprint of a plan."""
+    """Compute the fingerprint of a plan."""
     return PlanFingerprint(tuple(_parts(plan)))
 
 
 def plan_difference(before: PlanFingerprint, now: PlanFingerprint) -> str | None:
-    """Say what the first difference between two plans of one format is; None: there is none.
+    """Return the first difference between two plans of one format, in words; None if there is none.
 
     >>> old, new = PlanPart("stage 0", "1 vertex", "a"), PlanPart("stage 0", "2 vertices", "b")
     >>> plan_difference(PlanFingerprint((old,)), PlanFingerprint((new,)))
@@ -105,7 +104,7 @@ def _parts(plan: StagedPlan) -> Iterator[PlanPart]:
 
 
 def _only_recovers(operator: Node | Branch) -> bool:
-    """Tell whether a node only says how its stage recovers (rule 2)."""
+    """Tell whether a node only sets how its stage recovers (rule 2)."""
     return isinstance(operator, Recovery)
 
 
@@ -138,7 +137,7 @@ def _hash(value: object) -> str:
 
 
 def _encoded(value: object) -> str:
-    """Write a value as a text that is the same in every process, and of no other value."""
+    """Encode a value as a text that is the same in every process; no other value has that text."""
     if isinstance(value, str):
         return ascii(value)  # which characters `repr` shows depends on Python's version
     if isinstance(value, pa.DataType):
@@ -152,12 +151,12 @@ def _encoded(value: object) -> str:
 
 
 def _is_weirs(value: object) -> bool:
-    """Tell whether it is a part of a plan, and no constant of the user's."""
+    """Tell whether it is a part of a plan, not a constant of the user's."""
     return type(value).__module__.startswith("weir.")
 
 
 def _counting(value: DataclassInstance) -> list[str]:
-    """Return those fields of one of Weir's values that count."""
+    """Return the fields of one of Weir's values that count."""
     without = _CODE if isinstance(value, UserFunction) else ()
     return [
         f.name
@@ -170,5 +169,5 @@ def _counting(value: DataclassInstance) -> list[str]:
 
 
 def _holds_operators(value: object) -> bool:
-    """Tell whether these are the inputs of an operator, which are parts of their own."""
+    """Tell whether these are the inputs of an operator, which are separate parts."""
     return isinstance(value[0] if isinstance(value, tuple) and value else value, Node)

@@ -11,17 +11,16 @@ from weir.plan.urls import refuse_secrets
 from weir.plan.usercode.functions import EmittingApp
 
 StreamKind: TypeAlias = Literal["rows", "late", "bad"]
-"""What the rows of an output and of the streams to it are: results, or a source's late or bad
-rows."""
+"""What the rows of an output, or of a stream to it, are: results, late rows or bad rows."""
 LATE_ORIGIN = ("file", "offset", "line", "now")
-"""The columns that LATE rows have after their own: where each stood, and the time reached."""
+"""The columns after a LATE row's own: where it stood in the input, and the time reached."""
 CONSOLE = "console:"
 DIRECT = (CONSOLE, "callback:")
-"""The paths of outputs that get each row as it comes, at least once, and have no file."""
+"""The paths of outputs without a file, which get each row as it comes, at least once."""
 
 
 def output_title(name: str, kind: StreamKind) -> str:
-    """Name an output in messages: a stream, or a source's late or bad rows.
+    """Return an output's name in messages: the stream, or the late or bad rows of a source.
 
     >>> output_title("A", "rows"), output_title("A", "late")
     ('A', 'late rows of A')
@@ -31,7 +30,7 @@ def output_title(name: str, kind: StreamKind) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An `Output` is OUTPUT … TO: the rows of a stream, or a source's late or bad rows."""
+    """OUTPUT … TO: the rows of a stream, or a source's late or bad rows."""
 
     name: str
     node: Node
@@ -47,19 +46,21 @@ class Output:
 
 
 def turned_away(source: Source, kind: StreamKind, path: str) -> Output:
-    """Make the output of a source's late or bad rows; PlanError if its columns leave no room."""
+    """Return the output of a source's late or bad rows.
+
+    Raise PlanError if a column of the source has the name of one that late rows need."""
     clashing = [n for n, _ in schema(source).columns if n in LATE_ORIGIN] if kind == "late" else []
     if clashing:
         message = f"LATE rows of {source.name} have a column `{clashing[0]}` of their own"
         names = ", ".join(LATE_ORIGIN)
-        hint = f"the columns {names} say where a late row stood; call that of the STREAM otherwise"
+        hint = f"the columns {names} say where a late row stood; rename that of the STREAM"
         raise PlanError(message, hint=hint)
     return Output(source.name, source, path, kind)
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramText:
-    """A `ProgramText` is what a program was parsed from; `directory` is where IMPORT looks."""
+    """What a program was parsed from; `directory` is where IMPORT looks."""
 
     source: str
     params: tuple[tuple[str, str], ...]
@@ -69,7 +70,7 @@ class ProgramText:
 
 @dataclass(frozen=True, slots=True)
 class ProgramApp:
-    """A `ProgramApp` says that all outputs of a program are what an app emits, by their names."""
+    """The app whose emitted rows, by name, are all outputs of a program."""
 
     app: EmittingApp
     params: tuple[tuple[str, object], ...]
@@ -77,8 +78,7 @@ class ProgramApp:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A `Program` is checked: it has its named streams in order of definition, outputs and
-    settings."""
+    """A checked program: its named streams in order of definition, outputs and settings."""
 
     sources: tuple[Source, ...]
     streams: tuple[tuple[str, Node], ...]
@@ -87,14 +87,15 @@ class Program:
     code: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
     """The files and modules that IMPORT ran, each with its fingerprint."""
     needed: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
-    """The packages and modules that its code needs and that do not travel with it, each with the
-    file or module that imports it."""
+    """The packages and modules that its code needs but that do not travel with it.
+
+    Each comes with the file or module that imports it."""
     text: ProgramText | None = field(default=None, compare=False, repr=False)
-    """The text that it was parsed from, if it was."""
+    """The text that the program was parsed from, if any."""
     app: ProgramApp | None = field(default=None, compare=False, repr=False)
-    """The app that it is the program of, if it is one's."""
+    """The app that the program belongs to, if any."""
 
 
 def row_outputs(program: Program) -> list[Node]:
-    """Return the streams whose rows are written (a source's late and bad rows are not a stream)."""
+    """Return the streams whose rows are written; a source's late and bad rows are not a stream."""
     return [o.node for o in program.outputs if o.kind == "rows"]

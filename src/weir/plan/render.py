@@ -1,6 +1,6 @@
 """Writes expressions as a script would, for `explain` and for messages.
 
-The casts that the binder put in are shown.
+It shows the casts that the binder inserted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from decimal import Decimal
 from weir.events.types import type_name
 from weir.plan.expressions import AggregateCall, Call, Case, Cast, Column, Expr, Literal, UserCall
 
-# How tightly an operator binds; what binds less tightly inside it gets parentheses.
+# How tightly an operator binds; an operand that binds less tightly gets parentheses.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _WHOLE = range(8)
 _INFIX = {
     "or": ("OR", _OR),
@@ -39,7 +39,7 @@ _CHAINED = ("or", "and", "concat")
 
 
 def render(expr: Expr) -> str:
-    """Write the expression as a script writes it.
+    """Return the expression as a script writes it.
 
     >>> from weir.events.types import BIGINT
     >>> v = Column("v", type=BIGINT)
@@ -50,12 +50,12 @@ def render(expr: Expr) -> str:
 
 
 def render_part(expr: Expr) -> str:
-    """Write the expression as a part of an AND."""
+    """Return the expression as a part of an AND."""
     return _inside(expr, _AND)
 
 
 def _render(expr: Expr) -> tuple[str, int]:
-    """Return the text, and how tightly it binds."""
+    """Return the text, and how tightly its operator binds."""
     match expr:
         case Column():
             return expr.name, _WHOLE
@@ -72,7 +72,7 @@ def _render(expr: Expr) -> tuple[str, int]:
             return f"CASE{branches} ELSE {render(expr.otherwise)} END", _WHOLE
         case UserCall():
             return f"{expr.function.name}({_listed(expr.args)})", _WHOLE
-        case AggregateCall():  # in what is not bound yet
+        case AggregateCall():  # in an expression that is not bound yet
             return _aggregate(expr), _WHOLE
     raise TypeError(f"{type(expr).__name__} does not occur in plans")
 
@@ -87,7 +87,7 @@ def _aggregate(call: AggregateCall) -> str:
 
 def _call(call: Call) -> tuple[str, int]:
     name, args = call.function, call.args
-    if name == "py_rows":  # the same twice, as columns and row by row
+    if name == "py_rows":  # both arguments are the same, as columns and row by row
         return _render(args[0])
     match name:
         case "not":
@@ -115,7 +115,7 @@ def _call(call: Call) -> tuple[str, int]:
 
 
 def function_text(call: Call) -> str:
-    """Name the function of a call as a script writes it, for messages.
+    """Return the function of a call as a script writes it, for messages.
 
     >>> function_text(Call("gt", ())), function_text(Call("abs", ()))
     ('`>`', 'ABS')
@@ -153,7 +153,7 @@ def _listed(exprs: Sequence[Expr]) -> str:
 
 
 def render_value(value: object) -> str:
-    """Write a constant as a script writes it."""
+    """Return a constant as a script writes it."""
     match value:
         case None:
             return "NULL"

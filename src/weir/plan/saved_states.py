@@ -2,17 +2,17 @@
 
 Contract
 1. `state_schema` has the payload columns. A row's `vs` is the time of a merge, `ve` the next tick.
-2. Without `last` there is one row for each cell that was ever merged into, at its last merge:
-   the key (`key0`, `key1` …) and its `value`. A DOUBLE also has `exact`, NULL where the sum is
-   the value itself: a byte (1: NaN, 2: +∞, 4: −∞ was added), then the sum of all finite numbers in
-   units of 2^−1074, as a little-endian integer in two's complement.
-3. With `last` there is one row for each merge that the newest merge of its cell does not put out
-   of the window: the key, `number` (their order within a cell), `merge` (the kind, or
-   `call` and which function), and what it takes: `arg` (of the cell's type, BIGINT for INT), or for
-   lists `element` and `k`, or for a `call` a column for each argument.
-4. Which cells are saved does not depend on cuts or parallelism. Where the time of the last event
-   is known, cells and merges that have ended by then are not saved; else they are, and whoever asks
-   for values as of a time leaves them out.
+2. Without `last`, there is one row for each cell that was ever merged into, at its last merge: the
+   key (`key0`, `key1` …) and its `value`. A DOUBLE also has `exact`, which is NULL if the sum is
+   the value itself. Otherwise it is a byte (1: NaN, 2: +∞, 4: −∞ was added), then the sum of all
+   finite numbers in units of 2^−1074, as a little-endian integer in two's complement.
+3. With `last`, there is one row for each merge that is still in the window at the newest merge of
+   its cell: the key, `number` (the order of merges within a cell), `merge` (the kind, or `call` and
+   the function), and the arguments: `arg` (of the cell's type, BIGINT for INT), or for lists
+   `element` and `k`, or for a `call` a column for each argument.
+4. Which cells are saved does not depend on cuts or parallelism. If the time of the last event is
+   known, cells and merges that have ended by then are not saved. Otherwise they are saved, and a
+   reader of values as of a time leaves them out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from weir.plan.states import Cell, MergeFunction, StateMerge, WindowCall
 
 @dataclass(frozen=True, slots=True)
 class SavedCall:
-    """A `SavedCall` says under which name calls of a function are saved, with which arguments."""
+    """The name under which calls of a function are saved, and their arguments."""
 
     name: str
     types: tuple[pa.DataType, ...]
@@ -51,8 +51,7 @@ def saved_calls(
     below: Sequence[Schema],
     others: Sequence[WindowCall] = (),
 ) -> tuple[SavedCall, ...]:
-    """Return the calls among these merges, and the others, each once, with the types of their
-    arguments."""
+    """Return the calls among these merges, and the others, each once, with their argument types."""
     return _once(
         [
             *(

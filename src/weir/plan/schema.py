@@ -10,8 +10,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A `Schema` has the payload columns in order, and the type of the time columns (BIGINT or
-    TIMESTAMP)."""
+    """The payload columns in order, and the type of the time columns (BIGINT or TIMESTAMP)."""
 
     columns: tuple[tuple[str, pa.DataType], ...]
     time: pa.DataType
@@ -34,7 +33,7 @@ class Schema:
 
 
 def common_time(schemas: Sequence[Schema]) -> pa.DataType:
-    """Return the type of the time where rows of several inputs come together.
+    """Return the type of the time if rows of several inputs are combined.
 
     It is TIMESTAMP only if every input's is, since a plain tick count has no calendar.
     """

@@ -1,8 +1,8 @@
-"""The settings of a program, which SET gives values, and the checks of these values.
+"""The settings of a program, which SET assigns, and the checks of their values.
 
 Rules
 1. No setting changes an answer. The local and the offline runner ignore all of them.
-2. A setting on the command line or in Python overrides that of the program.
+2. A setting on the command line or in Python overrides the program's.
 3. A value is checked where it is set, so code that reads it later need not check it again.
 """
 
@@ -38,7 +38,7 @@ def parse_step_limit(text: str) -> float:
 
 
 def parse_interval(text: str) -> float:
-    """Return the seconds between two flushes or commits, or that rows wait for more.
+    """Return the seconds between flushes or commits, or that rows wait for more rows.
 
     >>> parse_interval("200ms")
     0.2
@@ -53,7 +53,7 @@ def parse_interval(text: str) -> float:
 
 
 def parse_patience(text: str) -> float:
-    """Return the seconds for which a job waits for a store that fails.
+    """Return the seconds for which a job waits for a failing store.
 
     >>> parse_patience("10m")
     600.0
@@ -92,7 +92,7 @@ def parse_flag(text: str) -> bool:
 
 
 def parse_address(text: str) -> str:
-    """Read an address, or a machine's name.
+    """Read an address or a machine's name.
 
     >>> parse_address("[fd77::1]")
     'fd77::1'
@@ -121,7 +121,7 @@ def parse_bind(text: str) -> str:
 
 
 def parse_network(text: str) -> str:
-    """Read a network in which every host has an address.
+    """Read a network, in which every host has an address.
 
     >>> parse_network("10.1.0.0/16")
     '10.1.0.0/16'
@@ -134,7 +134,7 @@ def parse_network(text: str) -> str:
 
 
 def parse_ports(text: str) -> tuple[int, int]:
-    """Read the first and the last of some ports.
+    """Read the first and the last port of a range.
 
     >>> parse_ports("40000-40100")
     (40000, 40100)
@@ -152,8 +152,7 @@ LAST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class SettingKind:
-    """A `SettingKind` has the type of a setting's value in a script, and the function that reads
-    its text."""
+    """The type of a setting's value in a script, and the function that parses its text."""
 
     type: pa.DataType
     read: Callable[[str], object]
@@ -169,7 +168,7 @@ HOST_LIMITS: Mapping[str, Callable[[str], float]] = {
     "ahead_buffer": partial(parse_buffer, most=1 << 30),
     "store_patience": parse_patience,
 }
-"""Limits of the hosts of a live run, which have these names there (`job/settings.py`)."""
+"""Limits of the hosts of a live run, with the same names as in `job/settings.py`."""
 
 ADDRESSES: Mapping[str, Callable[[str], object]] = {
     "manager_address": parse_address,
@@ -178,7 +177,7 @@ ADDRESSES: Mapping[str, Callable[[str], object]] = {
     "host_bind": parse_bind,
     "ports": parse_ports,
 }
-"""Where the processes of a live run listen; the names are those of `AddressSettings`."""
+"""Where the processes of a live run listen, with the same names as in `AddressSettings`."""
 
 SETTINGS: Mapping[str, SettingKind] = {
     "strategy": SettingKind(STRING, parse_strategy),
@@ -190,7 +189,7 @@ SETTINGS: Mapping[str, SettingKind] = {
 
 
 def with_settings(program: Program, texts: Mapping[str, str]) -> Program:
-    """Return the program with these settings instead of its own."""
+    """Return the program with these settings, which override its own."""
     settings = dict(program.settings)
     for name, text in texts.items():
         if name not in SETTINGS:
@@ -202,6 +201,6 @@ def with_settings(program: Program, texts: Mapping[str, str]) -> Program:
 
 
 def step_limit(program: Program) -> float | None:
-    """Return how many seconds a step of a live run may take; None means that there is no limit."""
+    """Return how many seconds a step of a live run may take; None means no limit."""
     text = dict(program.settings).get("step_limit")
     return None if text is None else parse_step_limit(str(text))

@@ -28,7 +28,7 @@ def parse_size(value: str | int) -> int:
 
 
 def size_text(size: int) -> str:
-    """Write a size as `parse_size` reads it, in the largest unit that fits.
+    """Return a size as `parse_size` reads it, in the largest unit that fits.
 
     >>> size_text(16 << 20), size_text(1000)
     ('16MB', '1000B')

@@ -1,20 +1,20 @@
 """Cuts a plan into stages: what runs in one vertex, and how rows travel between vertices.
 
 A stage is a chain of operators between two exchanges; each of its vertices runs the whole chain
-over its share of the rows. The cut depends on the program alone; `parallelism` only sets how
-many vertices a keyed stage has.
+over its share of the rows. The cut depends only on the program; `parallelism` only sets how many
+vertices a keyed stage has.
 
 Rules
-1. A stateless operator joins the stage of its input. So does a stateful one whose input comes
-   from one stage, is read by nobody else, and is split by a subset of the operator's keys.
-   One in which no rows meet joins whatever feeds it. If others read the input too, it begins a
-   stage whose vertices stand beside the input's.
-2. Any other stateful operator begins a stage: each input is split by the hash of its key
-   columns, or, when rows of all keys may meet, goes to the stage's only vertex. A scan is split
-   by some of its keys where the next one needs no others (`scan_splits`).
-3. UNION ALL is not an operator at run time: whoever reads it reads all its branches. Stateless
+1. A stateless operator joins the stage of its input. So does a stateful one if its input comes from
+   one stage, has no other readers, and is split by a subset of the operator's keys. An operator in
+   which no rows meet joins whatever feeds it. If its input has other readers, it begins a stage
+   whose vertices stand beside the input's.
+2. Any other stateful operator begins a stage: each input is split by the hash of its key columns
+   or, if rows of all keys may meet, goes to the stage's only vertex. A scan is split by some of its
+   keys if the next one needs no others (`scan_splits`).
+3. UNION ALL is not an operator at run time: a reader of it reads all its branches. Stateless
    operators above a union run in each branch.
-4. A node that several others read, or that is an output and read too, ends its stage.
+4. A node with several readers, or one that is an output and has a reader, ends its stage.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Channel = Literal["forward", "hash", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A `Branch` marks rows of a union's branch: its number goes into origins of this depth."""
+    """Marks rows of a union's branch; its number becomes part of origins of this depth."""
 
     input: Node
     depth: int
@@ -47,10 +47,10 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A `Link` says how a stage reads another.
+    """How a stage reads another.
 
-    `forward`: vertex i reads from vertex i; `hash`: by the hash of these columns; `all`: the only
-    vertex reads from every vertex.
+    `forward`: vertex i reads from vertex i; `hash`: rows are split by the hash of these columns;
+    `all`: the only vertex reads from every vertex.
     """
 
     stage: int
@@ -60,17 +60,17 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A `Port` is one input of a stage's first operator."""
+    """One input of a stage's first operator."""
 
     links: tuple[Link, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A `Stage` has `operators` in order; the first reads the ports (a source stage has none).
+    """A chain of `operators` in order; the first reads the ports (a source stage has none).
 
-    `vertices` is None for a source stage, and for one that is forwarded from it: one for each
-    partition of its data.
+    `vertices` is None for a source stage, and for a stage that is forwarded from one: it has one
+    vertex for each partition of the data.
     """
 
     number: int
@@ -84,9 +84,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A `Split` says how a stage writes its rows at one outlet.
+    """How a stage writes its rows at one outlet.
 
-    They are split by the hash of `keys` into so many parts, or, without keys, all go to one stream.
+    With `keys`, rows are split by their hash into `parts` parts; without keys, all go to one
+    stream.
     """
 
     keys: tuple[str, ...] | None = None
@@ -95,7 +96,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """A `Sink` is an output and the stages that write it."""
+    """An output and the stages that write it."""
 
     output: Output
     stages: tuple[int, ...]
@@ -103,15 +104,14 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class StagedPlan:
-    """A `StagedPlan` has the stages of a program, its outputs, and the origin depth of every
-    node."""
+    """The stages of a program, its outputs, and the origin depth of every node."""
 
     stages: tuple[Stage, ...]
     sinks: tuple[Sink, ...]
     origins: dict[Node, int]
 
     def vertex_counts(self, partitions: Callable[[Source], int]) -> tuple[int, ...]:
-        """Return the number of vertices of each stage; `partitions` says how many a source has."""
+        """Return the number of vertices of each stage; `partitions` returns a source's count."""
         counts: list[int] = []
         for stage in self.stages:
             if stage.vertices is not None:
@@ -125,7 +125,7 @@ class StagedPlan:
         return tuple(counts)
 
     def stages_of(self, sink: Sink) -> tuple[int, ...]:
-        """Return the stages that write an output; late and bad rows come from their source's."""
+        """Return the stages that write an output; its source's stages write late and bad rows."""
         if sink.output.kind == "rows":
             return sink.stages
         return tuple(
@@ -135,7 +135,7 @@ class StagedPlan:
     def outlets(self) -> tuple[tuple[Split, ...], ...]:
         """Return the outlets of each stage, in the order of their numbers.
 
-        There is one for each way in which others read its rows, however many read them that way.
+        There is one for each way in which other stages read its rows, however many stages share it.
         """
         splits_of_stages: list[dict[Split, None]] = [{} for _ in self.stages]
         for stage in self.stages:
@@ -149,10 +149,10 @@ class StagedPlan:
 
 @dataclass(slots=True)
 class _Draft:
-    """A `_Draft` is a stage in the making.
+    """An unfinished stage.
 
-    `split_by` are the columns that its rows are split by now; None: they are not split by columns;
-    `()` with one vertex: all are in one vertex.
+    `split_by` has the columns that its rows are split by now. None means that they are not split by
+    columns; `()` with one vertex means that all rows are in that vertex.
     """
 
     number: int
@@ -184,7 +184,7 @@ def cut_stages(program: Program, parallelism: int = 1) -> StagedPlan:
 
 
 class _Cutter:
-    """The `_Cutter` walks a program from its inputs up and collects the stages."""
+    """Walks a program from its inputs up and collects the stages."""
 
     def __init__(self, program: Program, parallelism: int) -> None:
         self._program = program
@@ -207,9 +207,9 @@ class _Cutter:
         return StagedPlan(tuple(d.freeze() for d in self._drafts), tuple(sinks), self._origins)
 
     def _drafts_of(self, node: Node) -> list[_Draft]:
-        """Return the stages whose rows are the node's rows."""
+        """Return the stages whose output rows are the node's rows."""
         if node not in self._drafted:
-            # Deep plans would exceed Python's recursion: inputs first.
+            # Inputs first: deep plans would exceed Python's recursion limit.
             for below in ordered_nodes([node]):
                 if below not in self._drafted:
                     self._drafted[below] = self._drafts_of_one(below)
@@ -234,8 +234,9 @@ class _Cutter:
         return drafts
 
     def _extended(self, draft: _Draft, step: Node | Branch, below: Node) -> _Draft:
-        """Return the stage with one more operator over `below`, or a new stage after it if others
-        read its rows."""
+        """Return the stage with one more operator over `below`.
+
+        If others read its rows, return a new stage after it instead."""
         if self._readers[below] > 1:
             port = Port((Link(draft.number, "forward"),))
             draft = self._begin((port,), draft.vertices, draft.split_by)
@@ -271,9 +272,9 @@ class _Cutter:
 
     @staticmethod
     def _suits(draft: _Draft, meeting: Meeting) -> bool:
-        """Tell whether rows that may meet are in one vertex already.
+        """Tell whether rows that may meet are already in the same vertex.
 
-        It must not look at how many vertices there are: the cut depends on the program alone.
+        It must not consider how many vertices there are: the cut depends only on the program.
         """
         if draft.split_by is None:
             return False
@@ -299,7 +300,7 @@ class _Cutter:
 
 
 def _split_of_result(node: Node, split: list[tuple[str, ...]]) -> tuple[str, ...] | None:
-    """Return the columns that a stateful operator's rows are split by.
+    """Return the columns by which the rows of a stateful operator are split.
 
     These are the split columns of one of its inputs, if they are still in its rows.
     """
@@ -308,7 +309,7 @@ def _split_of_result(node: Node, split: list[tuple[str, ...]]) -> tuple[str, ...
 
 
 def split_of(link: Link, reader: Stage) -> Split:
-    """Return how the rows of a stage are split that `reader` reads by this link."""
+    """Return how a stage's rows are split that `reader` reads by this link."""
     if link.channel != "hash":
         return Split()
     assert reader.vertices is not None
@@ -316,7 +317,7 @@ def split_of(link: Link, reader: Stage) -> Split:
 
 
 def links_of(stage: Stage) -> list[tuple[int, Link]]:
-    """Return the links of a stage with their ports."""
+    """Return the links of a stage, each with the number of its port."""
     return [(number, link) for number, port in enumerate(stage.ports) for link in port.links]
 
 
@@ -327,16 +328,16 @@ def stage_schema(stage: Stage) -> Schema:
 
 
 def _carried(split_by: tuple[str, ...], node: Node, port: int = 0) -> tuple[str, ...] | None:
-    """Return what the split columns of an input are called above the operator; None when one is
-    lost."""
+    """Return the names of an input's split columns above the operator; None if one is lost."""
     names = {below: name for name, below in node.passed_columns(port).items()}
     return tuple(names[k] for k in split_by) if all(k in names for k in split_by) else None
 
 
 def _partition_hint(node: Node) -> Partition | None:
-    """Return the PARTITION BY below, with its columns as they are called here.
+    """Return the PARTITION BY below, with its columns under their names at this node.
 
-    It looks through operators that run wherever rows are; None when one of the columns is gone.
+    It goes down through operators that run wherever their rows are. Return None if one of the
+    columns is lost on the way.
     """
     above: list[Node] = []
     while not isinstance(node, Partition):
@@ -351,12 +352,13 @@ def _partition_hint(node: Node) -> Partition | None:
 
 
 def scan_splits(nodes: Sequence[Node]) -> Mapping[Node, tuple[str, ...]]:
-    """Return, by scan, the columns of its first input by which its rows are split: its keys, or
-    some of them. The nodes come with inputs before their readers.
+    """Return for each scan the columns of its first input by which its rows are split.
 
-    The rows of a scan go on in full. Where the next scan over them has fewer keys (messages by
-    sender and recipient, then by sender), splitting by those serves both: the rows stay where they
-    are. Whatever skew the fewer keys have, the next scan would have.
+    These are its keys, or some of them. The nodes come with inputs before their readers.
+
+    All rows of a scan pass on. If the next scan over them has fewer keys (messages by sender and
+    recipient, then by sender), splitting by those serves both: the rows stay where they are. If the
+    fewer keys are skewed, the next scan would have that skew anyway.
     """
     requested: dict[Node, list[tuple[str, ...]]] = {node: [] for node in nodes}
     chosen: dict[Node, tuple[str, ...]] = {}

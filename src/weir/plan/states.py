@@ -2,16 +2,16 @@
 
 Contract
 1. A cell is the value of one state under one key. It is the state's default until something is
-   merged into it; no code ever changes a value that was handed out.
+   merged into it; a value that was handed out never changes.
 2. Requests to a scan are handled in order of (vs, the event's origin, block, element, order).
-3. With `last`, a cell is the fold, from the default and in order, of the merges at t for which
-   t ≤ r < t + last, where r is the time of the read. With `expires`, it is the default from the
-   time of the last merge + expires on. Never both.
-4. `add` on DOUBLE is the exact sum of the default and all arguments, rounded at each read. An
-   INT or BIGINT value beyond its type is an error, at the merge that makes it (with `last`: at
-   the read).
-5. NULL arguments: `set` takes NULL; `append` and `add_to_set` take it as an element; `add`,
-   `max`, `min`, `top_k` of NULL are errors, as Python's are.
+3. With `last`, a cell is the fold, from the default and in order, of the merges at t for which t ≤
+   r < t + last, where r is the time of the read. With `expires`, it is the default from the time of
+   the last merge + expires on. A state cannot have both.
+4. `add` on DOUBLE is the exact sum of the default and all arguments, rounded at each read. An INT
+   or BIGINT value beyond its type is an error at the merge that makes it (with `last`: at the
+   read).
+5. For NULL arguments, `set` stores NULL; `append` and `add_to_set` add it as an element; `add`,
+   `max`, `min`, `top_k` of NULL are errors, as in Python.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ MergeKind: TypeAlias = OneOf["add", "set", "max", "min", "append", "add_to_set",
 
 @dataclass(frozen=True, slots=True)
 class MergeTraits:
-    """`MergeTraits` are what a kind of merge is like, for all who must know its arguments."""
+    """The properties of a kind of merge, for all code that depends on its arguments."""
 
     kind: MergeKind
     method: str
-    """The method of a state that makes it."""
+    """The method of a state that makes such a merge."""
     takes: tuple[str, ...] = ("x",)
     """The parameters of the method, after the key; `k` is a constant."""
     of: OneOf["values", "numbers", "ordered values", "elements", "ordered elements"] = "values"
-    """What it is for: values of a state's type, or elements of a LIST."""
+    """What it applies to: values of a state's type, or elements of a LIST."""
     null: bool = False
-    """Whether it takes NULL."""
+    """Whether it accepts NULL."""
 
     @property
     def of_elements(self) -> bool:
@@ -58,7 +58,7 @@ class MergeTraits:
 
     @property
     def is_value(self) -> bool:
-        """Whether one value describes it fully, so that a row of a column can hold it."""
+        """Whether one value describes it fully, so that a row of a column can contain it."""
         return self.takes == ("x",)
 
 
@@ -75,20 +75,23 @@ MERGE_TRAITS: dict[MergeKind, MergeTraits] = {
         MergeTraits("top_k", "top_k", ("x", "k"), of="ordered elements"),
     )
 }
-"""All kinds. What each does is in `cells.py`, how windows keep it in `cell_windows.py`; which of
-them a compiled loop knows, in `fast_kinds.py`."""
+"""The properties of all kinds.
+
+`cells.py` has what each does, `cell_windows.py` how windows keep it, and `fast_kinds.py` which
+kinds a compiled loop has."""
 
 
 def told_kinds(of_list: bool) -> tuple[MergeKind, ...]:
-    """Return the kinds that a row can tell of, for a state whose type is a LIST or is not."""
+    """Return the kinds that one value of a row can describe, for LIST states or for others."""
     kinds = (t for t in MERGE_TRAITS.values() if t.is_value)
     return tuple(t.kind for t in kinds if t.kind == "set" or t.of_elements == of_list)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A `Cell` says what the cells of a state are; `default` is immutable (lists are tuples,
-    structs are tuples of (name, value) pairs)."""
+    """The properties of a state's cells.
+
+    `default` is immutable: lists are tuples, structs are tuples of (name, value) pairs."""
 
     state: str
     keys: tuple[pa.DataType, ...]
@@ -100,27 +103,27 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class HandlerPlace:
-    """A `HandlerPlace` is where a handler touches a state: its name, and its line."""
+    """Where a handler uses a state: the handler's name, and the line."""
 
     handler: str
     place: ProgramPlace
 
 
 class CellFailure(Exception):
-    """A merge or a read cannot be done; the text says why, and `at` where a handler asked for
-    it."""
+    """A merge or a read failed; the text has the reason, and `at` is its place in a handler."""
 
     at: HandlerPlace | None = None
     merge: MergeKind | None = None
-    """The kind of the merge that failed when a window was read, which repeats its merges."""
+    """The kind of the merge that failed when a window was read, because reads repeat merges."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeFunction:
-    """A `MergeFunction` is a merge that is called: `function(old, *args) -> new`.
+    """A merge that calls a function: `function(old, *args) -> new`.
 
-    It is pure and travels like a `ScalarFunction`. `step` names a form that a compiled loop knows
-    ("add_float": old + arg as IEEE numbers); empty: Python calls it.
+    The function is pure and travels like a `ScalarFunction`. `step` names an operation that a
+    compiled loop has ("add_float": old + arg as IEEE numbers); if it is empty, Python calls the
+    function.
     """
 
     name: str
@@ -132,10 +135,10 @@ class MergeFunction:
 
 @dataclass(frozen=True, slots=True)
 class StateMerge:
-    """A `StateMerge` is a merge by a port's rows, where `condition` (a BOOLEAN column) is true.
+    """A merge by a port's rows for which `condition` (a BOOLEAN column) is true.
 
-    `args` are columns of the port, or typed constants. `top_k` also has `k`; `call` has a
-    function. Different functions that are merged into one state have different names.
+    `args` are columns of the port, or typed constants. `top_k` also has `k`; `call` has a function.
+    Different functions that are merged into one state have different names.
     """
 
     state: int
@@ -152,7 +155,7 @@ class StateMerge:
 
 @dataclass(frozen=True, slots=True)
 class StateRead:
-    """A `StateRead` answers the rows of port 0 with the cell's value, in a new column."""
+    """Returns the cell's value to the rows of port 0, in a new column."""
 
     state: int
     column: str
@@ -160,15 +163,16 @@ class StateRead:
     block: int
     at: HandlerPlace | None = field(default=None, compare=False, repr=False)
     defers: bool = False
-    """Whether a sum beyond its type is NULL, and fails only where a handler uses it."""
+    """Whether a sum beyond its type is NULL at first, and fails only if a handler uses it."""
 
 
 # --- row by row ----------------------------------------------------------------------------
 
 
 def key_parts(key: Any) -> tuple[Any, ...]:
-    """Return the parts of a key: those of a tuple, a named one too, or the value itself. An event,
-    which is another kind of tuple, is one value.
+    """Return the parts of a key: the elements of a tuple or named tuple, or the value itself.
+
+    An event, although a tuple too, is one value.
 
     >>> from collections import namedtuple
     >>> key_parts("a"), key_parts(namedtuple("Key", "k n")("a", 1))
@@ -180,42 +184,43 @@ def key_parts(key: Any) -> tuple[Any, ...]:
 
 
 class UnplannedAccess(CellFailure):
-    """Handler code touched a state or emitted a row in a way that the plan does not provide for."""
+    """Handler code used a state or emitted a row in a way that the plan does not provide for."""
 
 
 _thread = threading.local()
-"""`cursor` is that of the scan whose handler code runs in this thread."""
+"""Per thread: `cursor` is that of the scan whose handler code is running."""
 _NO_KEY = object()
-"""What no key is equal to."""
+"""A key that is not equal to any other."""
 
 
 @dataclass(slots=True)
 class RowCursor:
-    """A `RowCursor` is the row that handler code is running on; who runs the code moves it."""
+    """The row that handler code is running on; the caller of the code moves it."""
 
     row: int = 0
-    """The number of the row among those that come out of the step."""
+    """The row's number among the output rows of the step."""
     now: int = 0
     """The event's time."""
     key: Any = None
     """The row's key: the value of one column, or a tuple of several."""
     merging: str = ""
-    """The state whose merge function is running, which must neither merge nor emit."""
+    """The state whose merge function is running; the function must neither merge nor emit."""
     is_active: bool = False
-    """Whether handler code is running in this scan; accessors that it kept from earlier refuse."""
+    """Whether handler code is running in this scan; accessors from an earlier run raise."""
     failure: CellFailure | None = None
-    """The first failure of a state or of the plan: it ends the run, even if handler code caught
-    it."""
+    """The first failure of a state or of the plan.
+
+    It ends the run, even if handler code caught it."""
 
     def failed(self, failure: CellFailure) -> CellFailure:
-        """Note a failure, at the cursor of the scan that runs now; return the first one."""
+        """Record a failure at the cursor of the scan that is running; return the first one."""
         cursor: RowCursor = getattr(_thread, "cursor", None) or self
         cursor.failure = cursor.failure or failure
         return cursor.failure
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Let this be the cursor of the scan that runs in this thread."""
+        """Make this the cursor of the scan that is running in this thread."""
         before = getattr(_thread, "cursor", None)
         _thread.cursor, self.is_active, self.failure = self, True, None
         try:
@@ -227,24 +232,29 @@ class RowCursor:
 AccessMethod: TypeAlias = Callable[..., Any]
 """A method of a state, as handler code calls it."""
 Accessors: TypeAlias = Mapping[str, AccessMethod]
-"""The methods of a state, by name (`get`, `add`, `merge` …), as handler code calls them; and
-`merge_call(key, args, function, name)`, which merges a function that snapshots know by a name."""
+"""The methods of a state, by name (`get`, `add`, `merge` …), as handler code calls them.
+
+There is also `merge_call(key, args, function, name)`, which merges a function that has a name in
+snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectRows:
-    """`EffectRows` are what handler code gave out for one effect of a scan since the last step."""
+    """What handler code emitted for one effect of a scan since the last step."""
 
     rows: list[int] = field(default_factory=list)
-    """The row (`RowCursor.row`) that each entry is from."""
+    """The row (`RowCursor.row`) of each entry."""
     columns: tuple[list[object], ...] = ()
     """The values of the entries, by column."""
     settle: tuple[Callable[[Any], Any], ...] = ()
-    """Checks and copies a value of each column; raises `CellFailure` if it does not fit, with a
-    text such as "BIGINT, not 1.5 (float)"."""
+    """Functions that check and copy a value, one for each column.
+
+    They raise `CellFailure` if a value does not fit, with a text such as "BIGINT, not 1.5
+    (float)"."""
     kinds: tuple[type | None, ...] = ()
-    """The Python type of each column whose values need no more than a look: bool, float, str in
-    ASCII, int of 64 bits."""
+    """The Python type of each column whose values need only a type check, else None.
+
+    These are bool, float, str in ASCII, and int of 64 bits."""
 
     def clear(self) -> None:
         self.rows.clear()
@@ -254,8 +264,9 @@ class EffectRows:
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
-    """A `WindowCall` is a function that row code merges into the window of a state, with the types
-    of its arguments; `saved_states.saved_name` says what snapshots call it."""
+    """A function that row code merges into the window of a state, with its argument types.
+
+    `saved_states.saved_name` returns its name in snapshots."""
 
     state: int
     function: MergeFunction
@@ -264,18 +275,20 @@ class WindowCall:
 
 @dataclass(frozen=True, slots=True)
 class RowEffect:
-    """A `RowEffect` is a new column of a row scan: a value (NULL where there is none), or a list of
-    all that handler code gave out for it."""
+    """A new column of a row scan.
+
+    It has a value (NULL if there is none), or a list of all that handler code emitted for the
+    row."""
 
     column: str
     type: pa.DataType
     is_list: bool = False
     is_whole: bool = False
-    """Whether an entry of a list is one value, also where that is a STRUCT."""
+    """Whether an entry of a list is one value, even if it is a STRUCT."""
 
     @property
     def fields(self) -> tuple[tuple[str, pa.DataType], ...]:
-        """The values that an entry has: the fields of a STRUCT in a list, or the value itself."""
+        """The values of an entry: the fields of a STRUCT in a list, or the value itself."""
         value = self.type.value_type if self.is_list else self.type
         if self.is_list and not self.is_whole and pa.types.is_struct(value):
             return tuple((field.name, field.type) for field in value)
@@ -283,24 +296,27 @@ class RowEffect:
 
 
 RowRun: TypeAlias = Callable[["tuple[Any, ...]"], None]
-"""Runs handler code on one row: vs, ve (None: open), then the columns of its port."""
+"""Runs handler code on one row: vs, ve (None if open), then the columns of its port."""
 
 
 class RowRunner(Protocol):
-    """A `RowRunner` runs handler code on the rows of a scan's first ports.
+    """Runs handler code on the rows of a scan's first ports.
 
-    Within `bound()` the handles of states and of the app are live, for the thread that runs it;
-    elsewhere they refuse every call.
+    Within `bound()`, the handles of states and of the app work, in the thread that runs it;
+    elsewhere, every call of them raises.
     """
 
     @property
     def runs(self) -> Sequence[Sequence[RowRun]]:
-        """What runs one row, for each port and each of its places; the cursor's row is set
-        before."""
+        """Functions that run one row, for each port and each of its places.
+
+        The caller sets the cursor's row first."""
 
     @property
     def loop(self) -> Callable[[Iterable[tuple[Any, ...]]], None]:
-        """Runs rows of port 0 at all its places, with the cursor's row counting from 0."""
+        """A function that runs rows of port 0 at all its places.
+
+        It counts the cursor's row from 0."""
 
     def bound(self) -> AbstractContextManager[None]: ...
 
@@ -310,9 +326,9 @@ class RowRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowCode:
-    """A `RowCode` runs handlers row by row; `make` gives what runs them, once for each scan.
+    """Runs handlers row by row; `make` returns the runner, once for each scan.
 
-    It gets the accessors of the scan's states, in their order, the cursor that these look at, and
+    `make` gets the accessors of the scan's states in their order, the cursor that these use, and
     where each effect goes.
     """
 
@@ -320,4 +336,4 @@ class RowCode:
     make: Callable[[Sequence[Accessors], RowCursor, Sequence[EffectRows]], RowRunner]
     imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
     unsaved: str = field(default="", compare=False, repr=False)
-    """Which of its cells no snapshot can keep, in words; empty if all can be kept."""
+    """A text that names its cells that no snapshot can keep; empty if all can be kept."""

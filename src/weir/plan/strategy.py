@@ -1,18 +1,18 @@
 """Chooses the strategy by which the vertices of a stage recover (StreamScope §4.4).
 
-checkpoint(every)   its snapshot goes to the store every so many seconds
-replay              no state is kept, only positions: the state is rebuilt from input
-replicate(k)        k instances run at once; one of them takes checkpoints
+    checkpoint(every)   its snapshot goes to the store at this interval, in seconds
+    replay              no state is kept, only positions: the state is rebuilt from input
+    replicate(k)        k instances run at once; one of them takes checkpoints
 
-Here a strategy is a name with numbers; what it does is in `reliable/strategies.py`.
+Here, a strategy is a name with numbers; `reliable/strategies.py` implements it.
 
 Rules
-1. What the user says for a stage counts (`Stream.with_strategy`), else what the program says (SET
-   strategy). Else the planner chooses: replay where nothing is kept, or where the horizon is
-   shorter than the time between two checkpoints; checkpoint elsewhere.
+1. A strategy that the user sets for a stage (`Stream.with_strategy`) comes first, then that of the
+   program (SET strategy). Otherwise the planner chooses: replay if nothing is kept, or if the
+   horizon is shorter than the time between two checkpoints; else checkpoint.
 2. Replay of a stage that depends on all of history is refused.
-3. A source keeps its position in its partition, which is little and cannot be rebuilt: it takes
-   checkpoints, in one instance, whatever the user or the program says.
+3. A source keeps its position in its partition, which is small and cannot be rebuilt. So it takes
+   checkpoints, in one instance, whatever the user or the program sets.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ StrategyName: TypeAlias = Literal["checkpoint", "replay", "replicate"]
 
 @dataclass(frozen=True, slots=True)
 class NamedStrategy:
-    """A `NamedStrategy` is a strategy as a program names it; `every` is in seconds."""
+    """A strategy as a program names it; `every` is in seconds."""
 
     name: StrategyName = "checkpoint"
     every: float = DEFAULT_EVERY
@@ -44,7 +44,7 @@ class NamedStrategy:
 
     @property
     def needs_horizon(self) -> bool:
-        """Tell whether it suits only stages that look back over a bounded time."""
+        """Tell whether it only works for stages that look back over a bounded time."""
         match self.name:
             case "replay":
                 return True
@@ -88,7 +88,7 @@ def parse_strategy(text: str) -> NamedStrategy:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A `Choice` is the strategy of a stage, and why it has that one."""
+    """The strategy of a stage, and the reason for it."""
 
     strategy: NamedStrategy
     why: str
@@ -96,7 +96,7 @@ class Choice:
 
 
 def default_strategy(program: Program) -> NamedStrategy | None:
-    """Return what the program says for all its stages; None when it says nothing."""
+    """Return the strategy that the program sets for all its stages, or None."""
     text = dict(program.settings).get("strategy")
     return None if text is None else parse_strategy(str(text))
 
@@ -117,7 +117,7 @@ def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Ch
                 hint="set it on a stream that is computed from the input, or use checkpoint(d)",
             )
         every = next((s.every for s in (own, default) if s is not None), DEFAULT_EVERY)
-        return Choice(NamedStrategy("checkpoint", every), "a source keeps where it stands", horizon)
+        return Choice(NamedStrategy("checkpoint", every), "a source keeps its position", horizon)
     wanted = own or default
     if wanted is None:
         return _planned(stage, horizon)
@@ -128,7 +128,7 @@ def _choose(stage: Stage, horizon: Horizon, default: NamedStrategy | None) -> Ch
             hint="checkpoint(10s), or no strategy: then the planner chooses",
         )
     whose = "stage" if own is not None else "program"
-    why = f"said of the {whose}"
+    why = f"set for the {whose}"
     return Choice(wanted, f"{why}; {horizon.why}" if wanted.needs_horizon else why, horizon)
 
 
@@ -146,7 +146,7 @@ def _planned(stage: Stage, horizon: Horizon) -> Choice:
 
 
 def _wanted_for(stage: Stage) -> NamedStrategy | None:
-    """Return what `with_strategy` says of one of the stage's operators."""
+    """Return the strategy that `with_strategy` sets for the stage's operators, or None."""
     wanted = [o.strategy for o in stage.operators if isinstance(o, Recovery)]
     if len(set(wanted)) > 1:
         raise PlanError(f"stage {stage.number} has two strategies: {', '.join(wanted)}")

@@ -1,7 +1,7 @@
 """Walks and rebuilds plans.
 
-A plan is a graph: equal nodes are one node, however many read it. Every function here visits
-each node once, and none goes as deep as the plan is.
+A plan is a graph: equal nodes are one node, however many readers it has. Every function here visits
+each node once, and none recurses as deep as the plan.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def reader_counts(program: Program, nodes: Iterable[Node]) -> Counter[Node]:
 
 
 def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
-    """Return the same operator over other inputs; the node itself where they are its own."""
+    """Return the same operator over other inputs, or the node itself if they are its own."""
     if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
         return node
     return node.over(inputs)
 
 
 def rebuilt(program: Program, rebuild: Callable[[Node, tuple[Node, ...]], Node]) -> Program:
-    """Rebuild the program: each node becomes `rebuild(node, its inputs, replaced before)`."""
+    """Rebuild the program: replace each node by `rebuild(node, its rebuilt inputs)`."""
     new_nodes: dict[Node, Node] = {}
-    # Equal nodes become one object: comparing two graphs that are equal but share nothing
-    # takes time exponential in their depth.
+    # Equal nodes become one object: comparing two graphs that are equal but share nothing takes
+    # time exponential in their depth.
     one: dict[Node, Node] = {}
     for node in ordered_nodes(row_outputs(program)):
         new = rebuild(node, tuple(new_nodes[i] for i in node.inputs))

@@ -1,8 +1,8 @@
-"""Recognizes the URLs of objects in buckets, and refuses those that hold a secret.
+"""Recognizes the URLs of objects in buckets, and rejects those that contain a secret.
 
-Credentials come from the environment of whoever reads and writes. A path is printed, kept in job
-records and sent to hosts, so a URL with a password or with parameters is refused before anything
-else is done with it, and the message shows neither.
+Credentials come from the environment of the process that reads and writes. A path is printed, kept
+in job records and sent to hosts. So a URL with a password or with parameters is rejected before
+anything else is done with it, and the message shows neither.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from weir.errors import PlanError
 
 BUCKET_SCHEMES = ("s3", "gs", "az", "abfss")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)", re.DOTALL)
-# `a?.jsonl` is a glob; with a name and a `=` after the mark it is a parameter.
+# `a?.jsonl` is a glob. A name and a `=` after the question mark make it a parameter.
 _PARAMETER = re.compile(r"\?[^/?]*=")
 
 
 def is_object_url(path: str) -> bool:
-    """Say whether a path is the URL of objects in a bucket.
+    """Tell whether a path is the URL of objects in a bucket.
 
     >>> is_object_url("s3://data/a.jsonl"), is_object_url("tail://a.jsonl"), is_object_url("a.csv")
     (True, False, False)
@@ -27,8 +27,9 @@ def is_object_url(path: str) -> bool:
 
 
 def refuse_secrets(path: str) -> None:
-    """Raise PlanError for a URL that holds a user's name or password, or parameters that may be
-    secret; the message does not repeat them."""
+    """Raise PlanError for a URL with a user's name or password, or possibly secret parameters.
+
+    The message does not repeat them."""
     match = _URL.match(path)
     if match is None:
         return

@@ -1,6 +1,6 @@
 """The windows of `WITH`, and the functions of the fluent API that make them.
 
-Durations in those functions are as in a script (`"5s"`) or in ticks.
+The functions take durations as in a script (`"5s"`) or in ticks.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from weir.plan.durations import Ticks, duration_text, parse_duration, plain_numb
 
 @dataclass(frozen=True, slots=True)
 class Hopping:
-    """The k-th hopping window is `[offset + k·hop, offset + k·hop + size)`; it is tumbling if
-    hop == size."""
+    """Hopping windows: the k-th is `[offset + k·hop, offset + k·hop + size)`.
+
+    They are tumbling if hop == size."""
 
     size: int
     hop: int
     offset: int = 0
     plain: tuple[int, ...] = field(default=(), compare=False, repr=False)
-    """The numbers that Python wrote without a unit."""
+    """The durations that Python wrote as numbers without a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session is a run of events that start less than `timeout` after the one before."""
+    """A run of events, each of which starts less than `timeout` after the one before."""
 
     timeout: int
     plain: tuple[int, ...] = field(default=(), compare=False, repr=False)
-    """The numbers that Python wrote without a unit."""
+    """The durations that Python wrote as numbers without a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountWindow:
-    """A count window has `n` events of a group; a new one begins every `step` of them."""
+    """A window of `n` events of a group; a new one begins every `step` events."""
 
     n: int
     step: int
@@ -43,14 +44,14 @@ class CountWindow:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotWindow:
-    """A snapshot window is a cell between any two neighbouring endpoints of a group's events."""
+    """A cell between any two neighbouring endpoints of a group's events."""
 
 
 Window: TypeAlias = Hopping | Session | CountWindow | SnapshotWindow
 
 
 def window_text(window: Window) -> str:
-    """Write the window as a script writes it.
+    """Return the window as a script writes it.
 
     >>> window_text(Hopping(5_000_000, 5_000_000))
     'TUMBLING(5s)'
@@ -70,12 +71,12 @@ def window_text(window: Window) -> str:
 
 
 def offset_text(offset: int) -> str:
-    """Write an offset as it follows a size; an empty text if it is 0."""
+    """Return an offset as it follows a size in a script; empty if it is 0."""
     return f", offset {duration_text(offset)}" if offset else ""
 
 
 def hopping(size: Ticks, hop: Ticks, offset: Ticks = 0) -> Hopping:
-    """Make windows of `size`, one every `hop`.
+    """Make windows of `size`, with a new one every `hop`.
 
     >>> hopping("30s", "2s")
     Hopping(size=30000000, hop=2000000, offset=0)
@@ -85,7 +86,7 @@ def hopping(size: Ticks, hop: Ticks, offset: Ticks = 0) -> Hopping:
 
 
 def tumbling(size: Ticks, offset: Ticks = 0) -> Hopping:
-    """Make windows of `size`, one after the other.
+    """Make windows of `size`, one directly after the other.
 
     >>> tumbling(5)
     Hopping(size=5, hop=5, offset=0)
@@ -108,7 +109,7 @@ def _plain(*durations: Ticks) -> tuple[int, ...]:
 
 
 def count_window(n: int, step: int | None = None) -> CountWindow:
-    """Make a window for every `n` events of a group, a new one every `step` of them.
+    """Make windows of `n` events of a group, with a new one every `step` events.
 
     >>> count_window(4)
     CountWindow(n=4, step=4)

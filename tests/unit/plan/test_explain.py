@@ -59,7 +59,7 @@ Stages
     writes  0.*/0: 4 parts, by hash of Process.ProcessID
     keeps   nothing
     holds   no row back
-    recover checkpoint(10s): a source keeps where it stands
+    recover checkpoint(10s): a source keeps its position
 
   stage 1: a vertex for each partition of Alert
     runs    Source Alert FROM 'data/alert/*.jsonl' (vs = At, delay = 10s, late = 'drop')
@@ -68,7 +68,7 @@ Stages
             1.*/late: late rows
     keeps   nothing
     holds   no row back
-    recover checkpoint(10s): a source keeps where it stands
+    recover checkpoint(10s): a source keeps its position
 
   stage 2: 4 vertices
     port 0  stage 0, by hash of Process.ProcessID

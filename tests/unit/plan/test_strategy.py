@@ -81,7 +81,7 @@ def test_plain_ticks_have_no_length() -> None:
 def test_the_program_decides_for_all_stages_but_sources() -> None:
     source, last = choices(counted("TUMBLING(5s)"), "SET strategy = 'replicate(2)';")
     assert (str(source.strategy), source.strategy.copies) == ("checkpoint(10s)", 1)
-    assert str(last.strategy) == "replicate(2)" and last.why == "said of the program"
+    assert str(last.strategy) == "replicate(2)" and last.why == "set for the program"
     source, last = choices(counted("TUMBLING(5s)"), "SET strategy = 'checkpoint(2s)';")
     assert str(source.strategy) == str(last.strategy) == "checkpoint(2s)"
     *_, last = choices(counted("TUMBLING(1h)"), "SET strategy = 'replay';")
@@ -111,7 +111,7 @@ def _counts() -> Stream:
 def test_a_stage_has_what_is_said_of_it() -> None:
     said = _counts().with_strategy("replay")
     *_, last = _planned(said, NamedStrategy("replicate", copies=2))
-    assert str(last.strategy) == "replay" and last.why.startswith("said of the stage")
+    assert str(last.strategy) == "replay" and last.why.startswith("set for the stage")
     assert said.columns == ("k", "n")
 
 

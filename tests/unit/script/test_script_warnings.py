@@ -214,7 +214,7 @@ def declared(**options: Any) -> Stream:
         (lambda t: t.window(hopping("1h", "300000")), "300000 is 300,000 micro", "'300ms'"),
         (lambda t: t.window(session(60)), "SESSION(60us): 60 is", "'60s'"),
         (lambda t: t.shift(-5), "shift: -5 is -5 microseconds", "'-5s'"),
-        (lambda t: t.duration(5), "duration: 5 is", "'5us' for what it is"),
+        (lambda t: t.duration(5), "duration: 5 is", "'5us' to keep the value"),
         (lambda t: t.chop(5), "chop: 5 is", "'5s'"),
         (lambda t: t.quantize("1m", 5), "quantize: 5 is", "'5s'"),
         (lambda t: declared(delay=30), "delay: 30 is 30 microseconds", "'30s'"),

@@ -1,4 +1,4 @@
-"""Calls the methods of a user's aggregate, and names what they raise.
+"""Calls the methods of a user's aggregate, and turns what they raise into failures.
 
 `at` is the caller's number of an operation or a row; a failure carries it.
 """
@@ -26,29 +26,29 @@ from weir.plan.usercode.functions import AggregateFunction, describe
 
 LIFETIME = ("vs", "ve")
 UserRow = tuple[object, ...]
-"""The arguments of a call, then the lifetime of their event, for messages."""
+"""The arguments of a call, followed by the lifetime of their event for messages."""
 _CHANGING = (list, dict, set, bytearray, deque, np.ndarray)
 
 
 class AggregateCode:
-    """An `AggregateCode` has an instance of the user's class and calls it.
+    """An instance of the user's class, and the calls of its methods.
 
-    `names` are those of the columns of a `UserRow`.
+    `names` are the names of a `UserRow`'s columns.
     """
 
     def __init__(self, user: AggregateFunction, names: tuple[str, ...]) -> None:
         self._user, self._names = user, names
         make = user.implementation
         self._code = guarded(f"{user.name}.__init__", make, (), "its first call")
-        # Rows may be shown to the user's code twice, results may be its states: what can change
-        # is copied.
+        # The user's code may see a row twice, and a result may be its state. So values that can
+        # change are copied.
         self._copied = any(pa.types.is_nested(t) for t in user.args)
         self._freeze = converter(user.result) if _can_change(user.result) else None
         self._last_zero: object = None
         self._extra = extra_calls()
 
     def zero(self, at: int, row: UserRow | None = None) -> object:
-        """Make a state, for this row if there is one."""
+        """Return a new state from the user's `zero`, for this row if there is one."""
         state = self._call("zero", at, (), row)
         if state is self._last_zero and isinstance(state, _CHANGING):
             why = f"it returns the same {type(state).__name__} again; it must make a new one"
@@ -57,7 +57,7 @@ class AggregateCode:
         return state
 
     def take(self, method: str, at: int, state: object, row: UserRow) -> object:
-        """Add a row to the state or remove it."""
+        """Let the user's method add a row to the state or remove it."""
         values = row[: -len(LIFETIME)]
         values = deepcopy(values) if self._copied else values
         try:
@@ -77,7 +77,7 @@ class AggregateCode:
             raise self.refused("result", at, f"it must return {misfit}") from None
 
     def typed(self, results: list[object], at: list[int]) -> pa.Array:
-        """Convert results to their type; `at` is the operation of each."""
+        """Convert results to their type; `at` has the operation of each result."""
         try:
             return typed_array(results, self._user.result)
         except RowFailure as failure:
@@ -87,7 +87,7 @@ class AggregateCode:
     def refused(
         self, method: str, at: int, why: str, row: UserRow | None = None
     ) -> OperationFailure:
-        """Make the failure of a method that gave what it must not give."""
+        """Return the failure of a method that returned something it must not return."""
         call = getattr(self._user.implementation, method)
         failed_at = failing_line(f"{self._user.name}.{method}", call, None)
         return OperationFailure(at, why, failed_at, self._event(row))
@@ -116,5 +116,5 @@ class AggregateCode:
 
 
 def _can_change(dtype: pa.DataType) -> bool:
-    """Tell whether code may later write into a Python value of this type."""
+    """Tell whether the user's code could change a Python value of this type."""
     return bool(pa.types.is_nested(dtype) or dtype == BINARY)

@@ -1,16 +1,16 @@
 """COUNT(DISTINCT x) counts the values that have at least one pane in the group's window.
 
 Each value of a group has a number. Of the panes that contain the value, the one that ends last
-holds it: panes come in order of their starts, so if the next one starts before that end, the value
-stays in the window without a gap. Hence no value is visited when a pane enters or leaves: the pane
-knows how many values come with its start (GAIN) and go with its end (LOSS). A snapshot has each
-value once, in the pane that holds it: after a step every pane is part of its group's next answer,
-so it does not matter with which of its panes the value came.
+holds it. Panes come in the order of their starts. So if the next pane of the value starts before
+that end, the value stays in the window without a gap. Hence no value is visited when a pane enters
+or leaves: the pane keeps two counts, of the values that enter the window at its start (GAIN) and of
+those that leave at its end (LOSS). A snapshot has each value once, in the pane that holds it. It
+does not matter which panes the value came with, because after a step every pane is part of its
+group's next answer.
 
-When a pane is dropped, its whole list of values is appended to the list of dropped ones. For each
-row that comes, two of these are freed. So the end of a long window does not visit all its values,
-and there are never more numbers than the most values that were in windows at one time plus the rows
-of an entry.
+When a pane is dropped, its whole list of values is appended to the list of dropped values. Each row
+that comes frees two of these. So the end of a long window does not visit all its values. There are
+never more numbers than the most values that were in windows at one time plus the rows of an entry.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from weir.plan.schema import Schema
 
 
 class DistinctMeasure:
-    """A `DistinctMeasure` answers COUNT(DISTINCT x) for the windows of each group (see
-    `Measure`)."""
+    """Answers COUNT(DISTINCT x) for the windows of each group (see `Measure`)."""
 
     def __init__(self, aggregation: Aggregation, schema: Schema, table: Panes) -> None:
         self._arg = schema.index(aggregation.args[0])
@@ -97,7 +96,7 @@ class DistinctMeasure:
         drop_panes(panes, self._held, self._panes, self._dropped)
 
     def _free(self, most: int) -> None:
-        """Forget values of dropped panes, at most so many."""
+        """Free the numbers of values of dropped panes, at most this many."""
         numbers = dropped_numbers(min(most, int(self._dropped[0, SIZE])), self._held, self._dropped)
         self._values.free(self._held[numbers, SLOT])
         self._held[numbers, SLOT] = NO_SLOT

@@ -8,14 +8,15 @@ from weir.kernels.structures.panes_loops import EMIT, ENTER
 from weir.loops.argument_types import I64, I64s, I64Table
 from weir.loops.compiled import compiled, in_place
 
-# Fields of a number: the slot of its value, its pane and how often that had been dropped, and
-# its neighbours in its pane's list, which is a ring.
+# Fields of a number: the slot of its value, the pane that holds it, how often that pane had been
+# dropped, and its two neighbours in the pane's list, which is a ring.
 SLOT, PANE, TICKET, NEXT, BEFORE = range(5)
-# Fields of a pane: its list and the length of it (as the dropped have), values that come with
-# its start, values that go with its end, how often a pane of this number was dropped.
+# Fields of a pane: its list and that list's length (the list of dropped values has these two as
+# well), the values that come with its start, the values that go with its end, and how often a pane
+# of this number was dropped.
 FIRST, SIZE, GAIN, LOSS, DROPS = range(5)
 NO_SLOT, _SLOT_TO_COME = -1, -2
-"""What is in place of the slot of a value that is not held, and of one that is about to be."""
+"""In place of a slot: the value is not held, or it is about to be."""
 
 
 @in_place
@@ -37,7 +38,7 @@ def _unlink(number, held, lists, at):
 
 @in_place
 def _join(one, other, held):
-    """Make one ring of two."""
+    """Join two rings into one."""
     last, other_last = held[one, BEFORE], held[other, BEFORE]
     held[last, NEXT], held[other, BEFORE] = other, last
     held[other_last, NEXT], held[one, BEFORE] = one, other_last
@@ -53,7 +54,7 @@ def hold_values(
     lists: I64Table,
     dropped: I64Table,
 ):
-    """Put values into panes; return the rows that are the first with their number."""
+    """Put values into panes; return the rows that are the first to have their number."""
     rows = np.empty(len(numbers), dtype=np.int64)
     count = 0
     for row in range(len(numbers)):
@@ -85,7 +86,7 @@ def hold_values(
 def replay_distinct(
     kinds: I64s, groups: I64s, panes: I64s, lists: I64Table, distinct: I64s, out: I64s
 ):
-    """Run the operations; at each EMIT write how many values its group has."""
+    """Run the operations; at each EMIT, write how many distinct values its group has."""
     emitted = 0
     for op in range(len(kinds)):
         if kinds[op] == EMIT:
@@ -113,7 +114,7 @@ def drop_panes(panes: I64s, held: I64Table, lists: I64Table, dropped: I64Table):
 
 @compiled
 def dropped_numbers(count: I64, held: I64Table, dropped: I64Table):
-    """Take so many numbers out of the list of dropped ones."""
+    """Remove this many numbers from the list of dropped values, and return them."""
     numbers = np.empty(count, dtype=np.int64)
     for i in range(count):
         numbers[i] = dropped[0, FIRST]
@@ -123,7 +124,7 @@ def dropped_numbers(count: I64, held: I64Table, dropped: I64Table):
 
 @compiled
 def numbers_in(panes: I64s, held: I64Table, lists: I64Table):
-    """Return all numbers that panes hold, each with the index of its pane."""
+    """Return all numbers that the panes hold, each with the index of its pane."""
     count = 0
     for pane in panes:
         count += lists[pane, SIZE]

@@ -1,4 +1,4 @@
-"""Turns exact sums into Python's integers and fractions, rounded once.
+"""Converts exact sums to Python's integers and fractions, and rounds them once.
 
 `exact_loops.py` explains limbs.
 """
@@ -12,7 +12,7 @@ from weir.events.batch import Int64s
 
 
 def exact_sum(lanes: Int64s, low: int) -> int:
-    """Return one row's limbs as a Python integer, in their units."""
+    """Return one row's limbs as a Python integer, in units of limb 0."""
     return sum(int(lane) << (32 * (low + i)) for i, lane in enumerate(lanes.tolist()))
 
 
@@ -28,7 +28,7 @@ def nearest_root(value: Fraction) -> float:
     """Return the double nearest to the square root of a value ≥ 0, rounded once."""
     if value == 0:
         return 0.0
-    # 2·70 extra bits give a root of at least 70 bits; an odd last bit stands for the rest.
+    # A quotient of 140 bits gives a root of 70 bits; an odd last bit stands for the rest.
     scale = max(0, 140 - value.numerator.bit_length() + value.denominator.bit_length())
     scale += scale & 1
     quotient, remainder = divmod(value.numerator << scale, value.denominator)

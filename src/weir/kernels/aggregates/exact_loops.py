@@ -1,10 +1,10 @@
-"""Sums of doubles are kept exactly, as integers in limbs.
+"""Keeps sums of doubles exactly, as integers in limbs.
 
-A finite double is m·2^e with a 53-bit integer m. In units of 2^`unit` (−1074 for values,
-−2148 for squares) it is an integer, cut into 32-bit limbs; limb i is worth 2^(32·i). A lane is
-the int64 sum of one limb over many values, so adding and taking away a value is adding and
-taking away small integers: exact, in any order, for up to 2³¹ values. Rounding happens once,
-when a sum leaves (`round_quotient`), to the nearest double, ties to even.
+A finite double is m·2^e with a 53-bit integer m. In units of 2^`unit` (−1074 for values, −2148 for
+squares) it is an integer, cut into 32-bit limbs; limb i is worth 2^(32·i). A lane is the int64 sum
+of one limb over many values. So adding or removing a value adds or subtracts small integers:
+exactly, in any order, for up to 2³¹ values. A sum is rounded only once, to the nearest double with
+ties to even, when it becomes a result (`round_quotient`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MAX_VALUES = 2**31
 
 @in_place
 def limb_range(bits: I64s, counted: Booleans):
-    """Return the lowest limb that the counted doubles need, one past the highest, and whether one
-    is NaN or infinite.
+    """Return the range [lowest, end) of limbs that the counted doubles need.
 
-    The doubles are given as their bits; the limbs are (0, 0) when there is none.
+    Also return whether one is NaN or infinite. The doubles come as their bits. If none is counted,
+    the range is (0, 0).
     """
     low, high, special = 1 << 30, 0, False
     for row in range(len(bits)):
@@ -46,7 +46,9 @@ def limb_range(bits: I64s, counted: Booleans):
 
 @in_place
 def add_limbs(lanes, row, at, low, magnitude, negative, position):
-    """Add ±magnitude·2^position (magnitude below 2⁵⁴) to the lanes of limbs from `low` on."""
+    """Add ±magnitude·2^position to the lanes, the first of which is of limb `low`.
+
+    The magnitude is below 2⁵⁴."""
     limb = (position >> 5) - low + at
     shift = np.uint64(position & 31)
     mask = np.uint64(0xFFFFFFFF)
@@ -108,10 +110,10 @@ def encode_specials(bits: I64s, counted: Booleans, lanes: I64Table, at: I64):
 
 @compiled
 def round_quotient(lanes: I64Table, low: I64, unit: I64, divisors: I64s):
-    """Divide each row's sum by its divisor (1 ≤ divisor < 2³¹), rounded once.
+    """Divide each row's sum by the row's divisor (1 ≤ divisor < 2³¹), rounded once.
 
-    A mask tells the rows that this fast path leaves to `exact_sum`: those with results in the
-    subnormal range.
+    Also return a mask of the rows that are left to `exact_sum`, because their results are
+    subnormal.
     """
     rows, width = lanes.shape
     result = np.zeros(rows)
@@ -144,7 +146,9 @@ def round_quotient(lanes: I64Table, low: I64, unit: I64, divisors: I64s):
 
 @in_place
 def _digits_of(lanes, row, digits):
-    """Write the base-2³² digits of the absolute value above three zero digits; return the sign."""
+    """Write the base-2³² digits of a row's absolute value above three zero digits.
+
+    Return its sign."""
     width = lanes.shape[1]
     for sign in (1, -1):
         carry = np.int64(0)
@@ -162,8 +166,7 @@ def _digits_of(lanes, row, digits):
 
 @in_place
 def _leading_bits(digits, top, sticky):
-    """Return the 64 leading bits, how far they were shifted up, and whether any bit is set below
-    them."""
+    """Return the 64 leading bits, their shift, and whether any lower bit is set."""
     u = (np.uint64(digits[top]) << np.uint64(32)) | np.uint64(digits[top - 1] if top >= 1 else 0)
     shift = 0
     while not (u >> np.uint64(63)):

@@ -1,19 +1,19 @@
 """A forest keeps the entries of panes, each in its group's tree while its pane is in the window.
 
-Panes hold many entries, and a group's answer is rarely asked for: at the end of a window all of a
-pane's entries would enter or leave the tree at once. So that a step costs only in proportion to its
-rows,
+Panes hold many entries, and a group's answer is rarely needed. At the end of a window, all entries
+of a pane would enter or leave the tree at once. The cost of a step shall be proportional to its
+rows. Therefore:
 
-1. entries enter their tree when their pane is part of the group's next answer. A new pane is so
-   when its step is over: the windows that have not ended by then are those that it is in. So the
-   entries of a new pane wait until the next step calls `settle`; further entries of a pane that is
-   in the tree enter at once, as they come;
-2. entries that leave are *owed*: they stay in the tree until the group's next EMIT, which removes
-   all that its group owes, or until `pay` has removed them, some with every row that comes. A tree
-   of which all entries are owed is dropped as a whole;
-3. entries that are out of their trees are *spent*: `collect` gives them back, some at a time.
+1. Entries enter their tree when their pane is part of the group's next answer. A new pane is part
+   of it when its step is over, since it is in the windows that have not ended by then. So the
+   entries of a new pane wait until the next step calls `settle`. Further entries of a pane that is
+   in the tree enter at once.
+2. Entries that leave are *owed*: they stay in the tree until the group's next EMIT, which removes
+   all that its group owes, or until `pay` has removed them, some with every row that comes. If all
+   entries of a tree are owed, the tree is dropped as a whole.
+3. Entries that are out of their trees are *spent*: `collect` returns them, some at a time.
 
-None of this shows in an answer, nor in `members`, which a snapshot reads.
+None of this changes an answer, or what `members` returns for a snapshot.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ SortKeys = tuple[Int64s, Int64s, npt.NDArray[np.uint8]]
 
 
 class Forest:
-    """A `Forest` has a tree of sorted entries for each group, and pays for changes row by row.
+    """Keeps a tree of sorted entries for each group, and spreads the work of changes over rows.
 
-    An entry is a node of `treap`, and the caller chooses its number.
+    An entry is a node of `treap`; the caller chooses its number.
     """
 
     def __init__(self) -> None:
@@ -54,13 +54,13 @@ class Forest:
         self._panes = np.zeros((0, 3), dtype=np.int64)  # by pane: fields as in `forest_loops`
         self._roots = np.full(0, -1, dtype=np.int64)  # by group: the root of its tree
         self._groups = np.zeros((0, 4), dtype=np.int64)  # by group: what it owes
-        self._account = np.array([-1, 0, -1, 0])  # of all groups: what is owed, what is spent
-        # The new panes that wait for the next step, and their groups.
+        self._account = np.array([-1, 0, -1, 0])  # of all groups: the owed, the spent
+        # New panes that wait for the next step, and their groups.
         self._waiting = np.zeros((0, 2), dtype=np.int64)
 
     @property
     def left(self) -> int:
-        """Return how many entries have left their panes and are not freed yet."""
+        """Return how many entries have left their panes but are not freed yet."""
         return int(self._account[DEBTS] + self._account[SPENT_COUNT])
 
     def grow(self, panes: int, groups: int) -> None:
@@ -78,8 +78,7 @@ class Forest:
         capacity: int,
         sort_keys: SortKeys,
     ) -> None:
-        """Add new entries with their keys to their panes; every entry's number is below the
-        capacity."""
+        """Add new entries with their keys to their panes; every entry is below `capacity`."""
         self.nodes.grow(capacity)
         self._following = grown(self._following, capacity, -1)
         self._waiting = add_entries(
@@ -96,7 +95,7 @@ class Forest:
         )
 
     def settle(self, sort_keys: SortKeys) -> None:
-        """Let the panes that the last step made, and that are still there, enter their trees."""
+        """Let the new panes of the last step that still exist enter their trees."""
         settle_panes(
             self._waiting,
             self.heads,
@@ -110,8 +109,9 @@ class Forest:
     def replay(
         self, operations: Operations, query: int, p: int, q: int, sort_keys: SortKeys
     ) -> tuple[Int64s, Int64s]:
-        """Run the operations; return two entries for each EMIT (−1: none) and the rest of a
-        quantile's division."""
+        """Run the operations; return two entries for each EMIT (−1: none).
+
+        Also return the remainder of each quantile's division."""
         out = np.empty((operations.emits, 2), dtype=np.int64)
         rests = np.zeros(operations.emits, dtype=np.int64)
         replay_answers(
@@ -135,8 +135,9 @@ class Forest:
         return out, rests
 
     def replay_all(self, operations: Operations, sort_keys: SortKeys) -> tuple[Int64s, Int64s]:
-        """Run the operations; return how many entries there are at each EMIT, and all of them in
-        order, end to end."""
+        """Run the operations; return the counts of entries at each EMIT, and the entries.
+
+        The entries of each EMIT are in order, and all of them are concatenated."""
         counts = np.empty(operations.emits, dtype=np.int64)
         entries = replay_members(
             operations.kinds,
@@ -155,25 +156,24 @@ class Forest:
         return counts, entries
 
     def keys(self, entries: Int64s) -> Int64s:
-        """Return the keys of entries; that of −1 may be anything."""
+        """Return the keys of entries; the key of −1 is arbitrary."""
         if not len(self.nodes.table):
             return np.zeros_like(entries)
         keys: Int64s = self.nodes.table[entries, treap.KEY]
         return keys
 
     def members(self, panes: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the panes' entries, each with the index of its pane."""
+        """Return the entries of panes, each with the index of its pane."""
         members: tuple[Int64s, Int64s] = chains_of(panes, self.heads, self._following)
         return members
 
     def forget(self, panes: Int64s) -> None:
-        """Forget panes that have left permanently, with those of their entries that never entered a
-        tree."""
+        """Forget panes that have left permanently, and their entries that never entered a tree."""
         self.heads[panes] = -1
         self._panes[panes] = 0
 
     def pay(self, most: int, sort_keys: SortKeys) -> None:
-        """Take at most so many entries that have left out of their trees."""
+        """Remove at most this many of the owed entries from their trees."""
         pay_debts(
             most,
             self._following,
@@ -185,7 +185,7 @@ class Forest:
         )
 
     def collect(self, most: int) -> Int64s:
-        """Return at most so many entries that nobody uses any more."""
+        """Return at most this many of the spent entries; the caller may use their numbers again."""
         entries: Int64s = collect_spent(
             min(most, int(self._account[SPENT_COUNT])), self._following, self._account
         )

@@ -9,13 +9,16 @@ from weir.kernels.structures.panes_loops import EMIT, ENTER, EXIT
 from weir.loops.argument_types import I64, I64s, I64Table, U8s
 from weir.loops.compiled import compiled, in_place
 
-# Fields of a pane after its first entry: its last one, how many, whether it is in the tree.
+# Fields of a pane, in addition to its first entry: its last entry, the count of its entries, and
+# whether it is in the tree.
 _LAST, _SIZE, _INSIDE = range(3)
 _OUT, _WAITS, _IN = range(3)
-# Fields of a group after its tree: the first and last entry it owes, how many, and the next in
-# the list of debtors plus one (0: it is not listed, −1: there is none).
+# Fields of a group, in addition to its tree: the first and the last entry that it owes, their
+# count, and the next group in the list of debtors plus one (0: this group is not listed, −1: it is
+# the last).
 _OWED, _LAST_OWED, _DEBT, _DEBTOR = range(4)
-# The first debtor plus one (or −1), all that is owed; the first of the spent, how many.
+# The first debtor plus one (or −1), the count of all owed entries, the first spent entry, the count
+# of spent entries.
 _FIRST_DEBTOR, DEBTS, _SPENT, SPENT_COUNT = range(4)
 
 
@@ -34,7 +37,7 @@ def add_entries(
     lengths: I64s,
     buffer: U8s,
 ):
-    """Chain entries to their panes; return the panes that now wait because of them."""
+    """Append entries to the chains of their panes; return the panes that must wait now."""
     waiting = np.empty((len(entries), 2), dtype=np.int64)
     count = 0
     for i in range(len(entries)):
@@ -85,7 +88,7 @@ def _enter(pane, group, heads, fields, following, nodes, roots, starts, lengths,
 
 @in_place
 def _leave(pane, group, heads, fields, following, nodes, roots, groups, account):
-    """Make the group owe the pane's entries, or drop its tree if all of it is owed."""
+    """Record that the group owes the pane's entries; drop its tree if it owes all of it."""
     fields[pane, _INSIDE] = _OUT
     size = fields[pane, _SIZE]
     if size == 0:
@@ -114,7 +117,7 @@ def _leave(pane, group, heads, fields, following, nodes, roots, groups, account)
 
 @in_place
 def _pay_group(group, most, following, nodes, roots, groups, account, starts, lengths, buffer):
-    """Take at most so many of the entries that the group owes out of its tree; return how many."""
+    """Remove at most this many of the group's owed entries from its tree; return how many."""
     debt = groups[group]
     paid = min(most, debt[_DEBT])
     for _ in range(paid):
@@ -141,7 +144,7 @@ def pay_debts(
     lengths: I64s,
     buffer: U8s,
 ):
-    """Take at most so many owed entries out of their trees, group by group."""
+    """Remove at most this many owed entries from their trees, group by group."""
     while most > 0 and account[_FIRST_DEBTOR] > 0:
         group = account[_FIRST_DEBTOR] - 1
         most -= _pay_group(
@@ -154,7 +157,7 @@ def pay_debts(
 
 @compiled
 def collect_spent(count: I64, following: I64s, account: I64s):
-    """Return so many of the spent entries."""
+    """Remove this many entries from the list of the spent, and return them."""
     entries = np.empty(count, dtype=np.int64)
     for i in range(count):
         entries[i] = account[_SPENT]
@@ -179,7 +182,7 @@ def _change(
     lengths,
     buffer,
 ):
-    """Let a pane enter or leave; for an EMIT, take all that the group owes out of its tree."""
+    """Let a pane enter or leave; at an EMIT, remove all that the group owes from its tree."""
     if kind == ENTER:
         _enter(pane, group, heads, fields, following, nodes, roots, starts, lengths, buffer)
     elif kind == EXIT:
@@ -210,7 +213,9 @@ def replay_answers(
     out: I64Table,
     rests: I64s,
 ):
-    """Run the operations; at each EMIT write the nodes that answer the query, and its rest."""
+    """Run the operations; at each EMIT, write the nodes that answer the query.
+
+    Also write the remainder of a quantile's division."""
     emitted = 0
     for op in range(len(kinds)):
         _change(
@@ -250,7 +255,7 @@ def replay_members(
     buffer: U8s,
     counts: I64s,
 ):
-    """Run the operations; at each EMIT write all nodes in order, one list after the other."""
+    """Run the operations; at each EMIT, write all nodes in order. The lists are concatenated."""
     out = np.empty(1024, dtype=np.int64)
     at = emitted = 0
     for op in range(len(kinds)):

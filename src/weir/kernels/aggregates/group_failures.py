@@ -1,10 +1,10 @@
 """Adds the names of the group and the window to failures of aggregates.
 
-The code that fails knows little: a sum knows the number of its result (`RowFailure`), the user's
-aggregate the operation it was at (`OperationFailure`), a window the number of its group
-(`GroupFailure`). The kernel, which knows groups and windows, turns each of them into a
-`GroupFailure`, and this, with the group's keys, into an error that names the event, or the window
-and the group. Only that error leaves the package.
+The code that fails knows little. A sum knows the number of its result (`RowFailure`), a user's
+aggregate the operation that it was at (`OperationFailure`), a window the number of its group
+(`GroupFailure`). The kernel, which knows groups and windows, turns each of these into a
+`GroupFailure`. With the group's keys, `GroupFailure.named` makes the error for users, which names
+the event, or the window and the group. Only that error leaves the package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weir.kernels.structures.panes_loops import EMIT
 
 
 class OperationFailure(Exception):
-    """The user's aggregate failed at this operation, perhaps on an event."""
+    """A user's aggregate failed at this operation, perhaps on an event."""
 
     def __init__(
         self, at: int, why: str, user_code: UserCode, event: Mapping[str, object] | None = None
@@ -31,7 +31,7 @@ class OperationFailure(Exception):
 
 
 class GroupFailure(Exception):
-    """A group cannot be computed; it has the window or the event where there is one."""
+    """A group's result cannot be computed; the window or the event is included if there is one."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class GroupFailure(Exception):
         self.user_code, self.event, self.place = user_code, event, place
 
     def named(self, keys: Mapping[str, object], time: pa.DataType) -> RunError:
-        """Make the error that users see; `time` is the type of the window's bounds."""
+        """Return the error that users see; `time` is the type of the window's bounds."""
         window = _window_text(self.window, keys, time)
         user, place = self.user_code, self.place
         if user is None:
@@ -67,7 +67,7 @@ class GroupFailure(Exception):
 def located(
     failure: OperationFailure | RowFailure, operations: Operations, results: Results
 ) -> GroupFailure:
-    """Make a `GroupFailure` of the group whose operation failed, in the window that it was for."""
+    """Return the failure with the group of its operation and the window of its result."""
     emits = np.flatnonzero(operations.kinds == EMIT)
     at = failure.at if isinstance(failure, OperationFailure) else int(emits[failure.row])
     group = int(operations.groups[at])
@@ -82,7 +82,7 @@ def located(
 
 
 def key_text(keys: Mapping[str, object]) -> str:
-    """Write the keys as `k = 'a', j = 2`; a computed key has no name."""
+    """Write the keys as `k = 'a', j = 2`; of a computed key, only the value."""
     named = (
         f"{name} = {value!r}" if name[0] != "$" else repr(value) for name, value in keys.items()
     )
@@ -102,8 +102,7 @@ def _window_text(
 def _event(
     event: Mapping[str, object], keys: Mapping[str, object], time: pa.DataType
 ) -> dict[str, object]:
-    """List the lifetime, the keys and the rest of an event; a computed value is called by its
-    number."""
+    """Return the event's lifetime, keys and other values by name; a computed value has a number."""
     lifetime = {n: t if t is None else shown_time(t, time) for n, t in _lifetime(event)}
     named = {_label(n, "key", i): v for i, (n, v) in enumerate(keys.items(), 1)}
     rest = [(n, v) for n, v in event.items() if n not in lifetime]

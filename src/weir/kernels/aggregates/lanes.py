@@ -1,11 +1,11 @@
 """Keeps all counts and sums of an aggregation in one matrix of int64 lanes.
 
 Contract
-1. Lane 0 counts rows. Aggregates over the same column and filter share one moment. A column
-   may hold states (`states.py`) instead of values; then they are merged.
-2. `encode` gives each row's lanes. When a moment had to widen, it also returns where each old
-   lane is now; whoever keeps lanes then moves them (`relaid`).
-3. Adding rows of the matrix is adding the rows they stand for; subtracting takes them away.
+1. Lane 0 counts rows. Aggregates over the same column and filter share one moment. A column may
+   contain states (`states.py`) instead of values; then they are merged.
+2. `encode` returns each row's lanes. When a moment had to widen, it also returns where each old
+   lane is now, and the caller moves the lanes that it keeps (`relaid`).
+3. Adding rows of the matrix adds the rows that they stand for; subtracting removes them.
 """
 
 from __future__ import annotations
@@ -31,18 +31,20 @@ ADDITIVE = frozenset({"count_star", "count"}) | _SUMS
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A moment is computed of the rows of this column that pass this filter."""
+    """The column and the filter of a moment.
+
+    The moment counts the column's rows that pass the filter."""
 
     arg: int | None
     filter: int | None
 
 
 _ALL_ROWS = _Column(None, None)
-"""What lane 0 counts: COUNT(*) without a filter needs no moment of its own."""
+"""The column of lane 0: a COUNT(*) without a filter needs no moment of its own."""
 
 
 class Lanes:
-    """The `Lanes` of an operator turn rows into int64 lanes and lanes into results."""
+    """Converts an operator's rows to int64 lanes, and lanes to results."""
 
     def __init__(self, aggregates: Sequence[Aggregation], schema: Schema) -> None:
         self._moments: dict[_Column, Moment] = {}
@@ -71,7 +73,7 @@ class Lanes:
 
     @property
     def names(self) -> list[str]:
-        """Return one stable name for each lane."""
+        """Return the stable name of each lane."""
         moments = enumerate(self._moments.values())
         return ["rows", *(f"m{i}.{name}" for i, moment in moments for name in moment.lane_names)]
 
@@ -99,7 +101,7 @@ class Lanes:
         return np.array([now[name] for name in before], dtype=np.int64)
 
     def results(self, matrix: Int64s) -> list[pa.Array]:
-        """Return one column for each aggregate, in their order."""
+        """Return one column for each aggregate, in the order of the aggregates."""
         starts: dict[_Column, int] = {}
         at = 1
         for column, moment in self._moments.items():
@@ -124,7 +126,7 @@ class Lanes:
         return columns
 
     def load(self, names: Sequence[str]) -> None:
-        """Take over the lanes that a snapshot has."""
+        """Switch to the lanes of a snapshot."""
         for i, moment in enumerate(self._moments.values()):
             prefix = f"m{i}."
             moment.load([n.removeprefix(prefix) for n in names if n.startswith(prefix)])
@@ -137,8 +139,7 @@ def _squares(aggregation: Aggregation) -> bool:
 def counted_rows(
     columns: Sequence[pa.Array], arg: int | None, filter_: int | None, length: int
 ) -> Mask:
-    """Return the rows that an aggregate looks at: its argument is not NULL and its filter is
-    true."""
+    """Return the rows that an aggregate counts: its argument is not NULL and its filter is true."""
     counted = np.ones(length, dtype=np.bool_) if arg is None else valid_mask(columns[arg])
     if filter_ is not None:
         kept = columns[filter_].fill_null(False).to_numpy(zero_copy_only=False)
@@ -147,7 +148,7 @@ def counted_rows(
 
 
 def relaid(matrix: Int64s, moved: Int64s, width: int) -> Int64s:
-    """Return the matrix with each old lane where it is now and zeros in the new ones."""
+    """Return the matrix with each old lane in its new place and zeros in the new lanes."""
     wider = np.zeros((len(matrix), width), dtype=np.int64)
     wider[:, moved] = matrix
     return wider

@@ -1,12 +1,12 @@
 """Measures compute one or more aggregates of a group's rows; the one for lanes is here.
 
 Contract of a measure
-1. `put` adds rows to panes; `replay` runs window operations and answers one value for each
-   EMIT; `drop` forgets panes that have left. Costs are per row, per pane and per EMIT, never
-   per window that a row is in.
-2. `values(panes)` is what a snapshot keeps: rows of (index into panes, columns); `restore` puts
-   them back into new panes. Then `replay` of an ENTER for each pane that had
-   entered before the snapshot rebuilds the groups' running state.
+1. `put` adds rows to panes; `replay` runs window operations and returns one value for each EMIT;
+   `drop` forgets panes that have left. Costs are per row, per pane and per EMIT, never per window
+   that a row is in.
+2. `values(panes)` returns what a snapshot keeps: rows of (index into panes, columns). `restore`
+   puts them back into new panes. Then a `replay` with an ENTER for each pane that had entered
+   before the snapshot rebuilds the groups' running state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weir.plan.schema import Schema
 
 
 class Measure(Protocol):
-    """A measure keeps what its aggregates need of each pane and answers for whole windows."""
+    """Keeps what its aggregates need of each pane, and computes results of whole windows."""
 
     def put(self, batch: Batch, panes: Int64s, groups: Int64s, arrivals: Int64s) -> None: ...
     def replay(self, operations: Operations) -> list[pa.Array]: ...
@@ -40,16 +40,15 @@ class Measure(Protocol):
 
 
 class LaneMeasure:
-    """The `LaneMeasure` computes all additive aggregates (counts and sums) of the operator at
-    once."""
+    """Computes all counts and sums of the operator at once."""
 
     def __init__(self, aggregates: Sequence[Aggregation], schema: Schema) -> None:
         self._lanes = Lanes(aggregates, schema)
         self._panes = np.zeros((0, self._lanes.width), dtype=np.int64)
-        # By group: the sum of the panes that are in its window.
+        # By group: the sum of the panes in its window.
         self._running = np.zeros((0, self._lanes.width), dtype=np.int64)
 
-    state_rows = 0  # one row of lanes a pane, which the kernel counts
+    state_rows = 0  # one row of lanes per pane, which the kernel counts
 
     def grow(self, panes: int, groups: int) -> None:
         self._panes = grown(self._panes, panes)

@@ -9,14 +9,14 @@ from weir.loops.compiled import in_place
 
 @in_place
 def count_rows(lanes: I64Table, panes: I64s):
-    """Add each row to the only lane of its pane."""
+    """Count each row in the only lane of its pane."""
     for pane in panes:
         lanes[pane, 0] += 1
 
 
 @in_place
 def add_rows(lanes: I64Table, panes: I64s, shares: I64Table):
-    """Add each row's shares to the lanes of its pane."""
+    """Add each row's lanes to those of its pane."""
     for row in range(len(panes)):
         for i in range(shares.shape[1]):
             lanes[panes[row], i] += shares[row, i]
@@ -26,11 +26,11 @@ def add_rows(lanes: I64Table, panes: I64s, shares: I64Table):
 def replay_lanes(
     kinds: I64s, groups: I64s, panes: I64s, lanes: I64Table, running: I64Table, out: I64Table
 ):
-    """Run the operations; at each EMIT write the running lanes of its group."""
+    """Run the operations; at each EMIT, write the running lanes of its group."""
     emitted = 0
     for op in range(len(kinds)):
         group, pane = groups[op], panes[op]
-        # By number: Numba would make an array for each row.
+        # By index: a loop over rows would make an array for each row.
         for i in range(running.shape[1]):
             if kinds[op] == EMIT:
                 out[emitted, i] = running[group, i]

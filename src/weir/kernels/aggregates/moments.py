@@ -1,11 +1,11 @@
 """A moment keeps counts, sums and squares of one column as lanes that can be added and subtracted.
 
 Contract
-1. A moment turns rows into int64 lanes: `encode` writes each row's share into a matrix; the
-   sum of any rows' shares (and differences of such sums) is the moment of those rows, exactly.
-2. `lane_names` are stable: a snapshot's columns are called so, and when a float moment meets
-   an exponent it has no limbs for, it widens and old lanes move to where their names are now.
-3. Results are the exact value rounded once; NULL over no values.
+1. A moment turns rows into int64 lanes: `encode` writes each row's share into a matrix. The sum of
+   any rows' shares (and any difference of such sums) is exactly the moment of those rows.
+2. `lane_names` are stable: they are the names of a snapshot's columns. When a float moment meets an
+   exponent that its limbs do not cover, it widens, and old lanes move to where their names are now.
+3. Results are the exact value, rounded once; they are NULL if there are no values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weir.kernels.structures.rows import raw_values
 
 
 class Moment(Protocol):
-    """A moment turns the values of a column into lanes and sums of lanes into results."""
+    """Turns the values of a column into lanes, and sums of lanes into results."""
 
     @property
     def lane_names(self) -> list[str]: ...
@@ -44,7 +44,7 @@ class Moment(Protocol):
     def encode(self, column: pa.Array | None, counted: Mask, lanes: Int64s, at: int) -> None: ...
     def result(self, function: str, lanes: Int64s, dtype: pa.DataType) -> pa.Array: ...
     def load(self, names: list[str]) -> None:
-        """Take over the lanes of a snapshot."""
+        """Switch to the lanes of a snapshot."""
         ...
 
 
@@ -61,7 +61,7 @@ def make_moment(dtype: pa.DataType | None, squares: bool) -> Moment:
 
 
 class _FixedLanes:
-    """Moments whose lanes never change share these methods."""
+    """The methods of moments whose lanes never change."""
 
     lane_names: list[str]
 
@@ -76,7 +76,7 @@ class _FixedLanes:
 
 
 class CountMoment(_FixedLanes):
-    """A `CountMoment` counts rows, in one lane."""
+    """Counts rows, in one lane."""
 
     def __init__(self) -> None:
         self.lane_names = ["n"]
@@ -89,8 +89,7 @@ class CountMoment(_FixedLanes):
 
 
 class IntegerMoment(_FixedLanes):
-    """An `IntegerMoment` has lanes for n, the sum (two of 32 bits) and the sum of squares
-    (four)."""
+    """Lanes for n, the sum (two of 32 bits) and the sum of squares (four)."""
 
     def __init__(self, squares: bool) -> None:
         self._squares = squares
@@ -108,7 +107,7 @@ class IntegerMoment(_FixedLanes):
 
     @staticmethod
     def _encode_squares(values: Int64s, lanes: Int64s, at: int) -> None:
-        # |−2⁶³| fits only an unsigned word.
+        # |−2⁶³| fits only an unsigned integer.
         size = np.where(values < 0, np.uint64(0) - values.view(np.uint64), values.view(np.uint64))
         mask, bits = np.uint64(0xFFFFFFFF), np.uint64(32)
         high, low = size >> bits, size & mask
@@ -150,9 +149,9 @@ class IntegerMoment(_FixedLanes):
         divisor = np.maximum(n, 1)
         small = (np.abs(high) < 2**20) & (n < 2**53)
         with np.errstate(over="ignore"):
-            result = ((high << 32) | low) / divisor  # exact operands: rounded once
+            result = ((high << 32) | low) / divisor  # exact operands, so the result is rounded once
         for row in np.flatnonzero(~small):
-            # Rare: a sum beyond 2⁵² needs Python's integers, whose division rounds once.
+            # Rare: sums beyond 2⁵² are divided as Python's integers, which round once.
             result[row] = ((int(high[row]) << 32) + int(low[row])) / int(divisor[row])
         return pa.array(result, mask=n == 0)
 
@@ -162,9 +161,9 @@ class IntegerMoment(_FixedLanes):
 
 
 class FloatMoment:
-    """A `FloatMoment` has lanes for n, the limbs of the sum and the limbs of the squares.
+    """Lanes for n, the limbs of the sum and the limbs of the squares.
 
-    Once a NaN or an infinity was seen, it also has lanes that count NaN, +∞ and −∞.
+    Once it has seen a NaN or an infinity, it also has lanes that count NaN, +∞ and −∞.
     """
 
     def __init__(self, squares: bool) -> None:
@@ -236,7 +235,7 @@ class FloatMoment:
         unit = exact_loops.VALUE_UNIT
         values, left_over = exact_loops.round_quotient(limbs, self._low, unit, divisors)
         for row in np.flatnonzero(left_over):
-            # Rare: only quotients below 2⁻¹⁰²² are rounded by Python's integers.
+            # Rare: only quotients below 2⁻¹⁰²² are left to Python's integers.
             total = Fraction(exact_sum(limbs[row], self._low), 2**-unit)
             values[row] = nearest(total / int(divisors[row]))
         if self._special:
@@ -256,8 +255,7 @@ class FloatMoment:
 
 
 class DecimalMoment(_FixedLanes):
-    """A `DecimalMoment` has lanes for n, the unscaled sum (four of 32 bits) and the squares
-    (eight)."""
+    """Lanes for n, the unscaled sum (four of 32 bits) and the squares (eight)."""
 
     def __init__(self, dtype: pa.DataType, squares: bool) -> None:
         self._scale = dtype.scale
@@ -274,7 +272,8 @@ class DecimalMoment(_FixedLanes):
         lanes[:, at + 4] = words[:, 1] >> 32
         if self._squares:
             for row, (low, high) in enumerate(words.tolist()):
-                # Squares of 127-bit numbers: Python's integers, since NumPy has none as wide.
+                # Squares of 127-bit numbers as Python's integers, since NumPy has no integers that
+                # wide.
                 square = ((high << 64) + (low & (2**64 - 1))) ** 2
                 for i in range(9):
                     lanes[row, at + 5 + i] = (square >> (32 * i)) & 0xFFFFFFFF
@@ -285,7 +284,7 @@ class DecimalMoment(_FixedLanes):
             return pa.array(np.ascontiguousarray(n))
         if function in ("stddev", "variance"):
             return _variance(function, lanes, n, self._exact_moments)
-        # Row by row: Arrow has no 256-bit division and Python's integers round exactly once.
+        # Row by row: Arrow has no 256-bit division, and Python's integers round exactly once.
         values = [
             self._decimal(function, lanes, row, int(count), dtype) if count else None
             for row, count in enumerate(n)
@@ -323,7 +322,7 @@ def _variance(
 ) -> pa.Array:
     """Compute the sample variance, or its root, by exact fractions.
 
-    It goes row by row, since numerator and denominator need hundreds of bits before the one
+    It works row by row, since numerator and denominator need hundreds of bits before the one
     rounding.
     """
     rounding = nearest_root if function == "stddev" else nearest

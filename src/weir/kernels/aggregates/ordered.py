@@ -1,7 +1,7 @@
 """Aggregates that pick values by an order: MIN, MAX, FIRST, LAST, quantiles, COLLECT.
 
-A row that counts is an *entry* of its pane: a node with a sort key (its value, or its number in the
-order of arrival) that is in its group's tree while its pane is in the window. MIN, MAX, FIRST and
+Each counted row is an *entry* of its pane: a node with a sort key (its value, or its number in the
+order of arrival). It is in its group's tree while its pane is in the window. MIN, MAX, FIRST and
 LAST keep only the best entry of a pane.
 """
 
@@ -45,8 +45,7 @@ _NO_KEYS: SortKeys = (_NO_NUMBERS, _NO_NUMBERS, np.zeros(0, dtype=np.uint8))
 
 
 class OrderedMeasure:
-    """An `OrderedMeasure` computes one aggregate that picks values by their position in an
-    order."""
+    """Computes one aggregate that picks values by their position in an order."""
 
     def __init__(self, aggregation: Aggregation, schema: Schema) -> None:
         self._type = aggregation.type
@@ -57,15 +56,15 @@ class OrderedMeasure:
         self._arg_types = [schema.types[i] for i in self._args]
         self._plain = not self._by_arrival and is_plain(self._arg_types[0])
         self._whole = self._by_arrival or pa.types.is_nested(self._arg_types[0])
-        # An entry's number is its slot here. Its value comes from its key: from the key's number
-        # or, where that is only the first bytes of the value, from the binary column in front.
+        # An entry's number is its slot here. Its value comes from its key. Where the key is only
+        # the first bytes of the value, the value comes from the binary column in front.
         self._has_bytes = not (self._plain or self._by_arrival)
         stored = self._arg_types if self._whole else []
         self._entries = RowStore([pa.binary(), *stored] if self._has_bytes else stored)
         self._query = _QUERIES[aggregation.function]
         self._single = aggregation.function in ("first", "last", "min", "max")
-        # Whether panes enter trees before their windows are due: panes of one entry gain nothing
-        # by it, and the user's own code must run only when windows are due.
+        # Whether panes enter trees before their windows are due. Panes of one entry gain nothing by
+        # it, and the user's own code must run only when windows are due.
         self._early = not (self._single or self._function == "user")
         p = Fraction(Decimal(aggregation.params[0])) if aggregation.params else Fraction(0)
         self._p, self._q = p.numerator, p.denominator
@@ -124,7 +123,7 @@ class OrderedMeasure:
         self._forest.add(slots, panes, groups, keys, capacity, self._sort_keys())
 
     def _tidy(self, rows: int) -> None:
-        """Do some of the work that former steps left, in proportion to the rows that come now."""
+        """Do some of the work that earlier steps left, in proportion to the rows of this one."""
         if self._early:
             self._forest.settle(self._sort_keys())
         self._forest.pay(2 * rows, self._sort_keys())
@@ -141,8 +140,9 @@ class OrderedMeasure:
         return [self._values(out[:, 0])]
 
     def replay_lists(self, operations: Operations) -> tuple[Int64s, tuple[pa.Array, ...]]:
-        """Run the operations; return how many entries there are at each EMIT, and their columns
-        end to end."""
+        """Run the operations; return the counts of entries at each EMIT, and their columns.
+
+        The columns of all EMITs are concatenated."""
         counts, entries = self._forest.replay_all(operations, self._sort_keys())
         return counts, self._entries.columns(entries)
 
@@ -161,7 +161,7 @@ class OrderedMeasure:
     def _interpolated(self, out: Int64s, rests: Int64s) -> pa.Array:
         lower = python_list(self._values(out[:, 0]))
         upper = python_list(self._values(out[:, 1]))
-        # Row by row: an exact value between two others is a fraction, rounded once.
+        # Row by row: the exact value between two others is a fraction, rounded once.
         values = [
             None if a is None else _between(a, b, Fraction(rest, self._q))
             for a, b, rest in zip(lower, upper, rests.tolist(), strict=True)
@@ -169,7 +169,7 @@ class OrderedMeasure:
         return pa.array(values, pa.float64())
 
     def drop(self, panes: Int64s) -> None:
-        self._entries.free(self._forest.members(panes)[1])  # those that were in no tree
+        self._entries.free(self._forest.members(panes)[1])  # entries that were in no tree
         self._forest.forget(panes)
 
     def values(self, panes: Int64s) -> tuple[Int64s, dict[str, pa.Array]]:
@@ -190,8 +190,7 @@ class OrderedMeasure:
 
 
 class CollectMeasure(OrderedMeasure):
-    """A `CollectMeasure` computes COLLECT: the values in order of arrival, as a list; NULL over
-    none."""
+    """Computes COLLECT: the list of values in order of arrival; NULL if there are none."""
 
     def replay(self, operations: Operations) -> list[pa.Array]:
         counts, columns = self.replay_lists(operations)
@@ -212,7 +211,7 @@ def _between(a: float | int | Decimal, b: float | int | Decimal, part: Fraction)
 
 
 def _pieces(keys: pa.Array) -> SortKeys:
-    """Return the sort keys of rows in the form in which those of entries are kept."""
+    """Return the sort keys of rows in the form that entries' keys are kept in."""
     offsets, data = binary_buffers(keys)
     wide = offsets.astype(np.int64)
     return wide[:-1], np.diff(wide), data
@@ -222,5 +221,6 @@ _INF = float("inf")
 
 
 def _between_specials(a: float, b: float) -> float:
-    # a·(1 − part) + b·part with 0 < part < 1: one infinity wins, two of them or a NaN are NaN.
+    # a·(1 − part) + b·part with 0 < part < 1: one infinity stays; two opposite ones or a NaN give
+    # NaN.
     return a + b

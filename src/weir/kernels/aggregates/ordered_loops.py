@@ -24,10 +24,9 @@ def best_rows(
     buffer: U8s,
     mark: I64s,
 ):
-    """Find the best row of each pane that beats what the pane has, and the entries that are so
-    beaten.
+    """Find the best row of each pane that beats the pane's entry; also return the beaten entries.
 
-    The sort keys of the rows come first, then those of the entries.
+    The parameters have the sort keys of the rows first, then those of the entries.
     """
     rows = np.empty(len(panes), dtype=np.int64)
     count = 0

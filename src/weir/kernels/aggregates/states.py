@@ -1,14 +1,14 @@
 """Encodes moments as bytes, called states: a partial aggregate sends them to the final one.
 
-A moment is a few named integers: how many values there were, how many of them were NaN or an
-infinity, their exact sum, the exact sum of their squares. A *state* has those that are not 0, in
-the order of `_NAMES`:
+A moment is a few named integers: the count of its values, the counts of NaNs and of each infinity,
+the exact sum of the values, the exact sum of their squares. A *state* contains those that are not
+0, in the order of `_NAMES`:
 
     name u8 · first limb u8 · words u8 · the words, 32 bits each, the lowest first
 
 The words are in two's complement; redundant words at either end are left out. So equal moments are
-equal bytes, whatever lanes they were added up in; and a state has no largest value: the final
-aggregate checks whether a sum fits its type.
+equal bytes, whatever lanes they were added up in. A state has no largest value: the final aggregate
+checks whether a sum fits its type.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ _NUMBERED = re.compile(r"(sum|limb|square)(\d+)")
 
 
 def pack(lanes: Int64s, names: Sequence[str]) -> pa.Array:
-    """Write each row of lanes as a state; `names` are those of the lanes (see
-    `Moment.lane_names`)."""
+    """Write each row of lanes as a state; `names` are the lanes' (see `Moment.lane_names`)."""
     spans = _lane_spans(names)
     most = sum(HEADER + 4 * (width + 2) for width in spans[:, WIDTH].tolist() if width)
     offsets = np.zeros(len(lanes) + 1, dtype=np.int32)
@@ -53,8 +52,7 @@ def pack(lanes: Int64s, names: Sequence[str]) -> pa.Array:
 
 
 class MergedMoment:
-    """A `MergedMoment` reads states instead of values and adds them up in the lanes of an inner
-    moment."""
+    """Reads states instead of values, and adds them up in the lanes of an inner moment."""
 
     def __init__(self, inner: Moment) -> None:
         self._inner = inner
@@ -67,7 +65,7 @@ class MergedMoment:
     def fit(self, column: pa.Array | None, counted: Mask) -> bool:
         extents = extents_of(*binary_buffers(column))
         special = bool(extents[_SPECIALS, 1].any())
-        # The lanes of squares reach from twice the lowest limb to twice the highest.
+        # The lanes of squares range from twice the lowest limb to twice the highest.
         spans = [(low, high) for low, high in [extents[_SUM]] if high]
         spans += [(low // 2, -(-high // 2)) for low, high in [extents[_SQUARE]] if high]
         lowest = int(min((low for low, _ in spans), default=0))
@@ -79,8 +77,7 @@ class MergedMoment:
 
 
 def _lane_spans(names: Sequence[str]) -> Int64s:
-    """Return for each of a state's names its first lane, how many lanes it has, and its first
-    limb."""
+    """Return the first lane, the count of lanes and the first limb of each name of a state."""
     spans = np.zeros((NAMES, 3), dtype=np.int64)
     for lane, label in enumerate(names):
         numbered = _NUMBERED.fullmatch(label)

@@ -10,15 +10,16 @@ from weir.loops.compiled import compiled, in_place
 NAMES = 6
 """How many names a state may have."""
 HEADER = 3
-"""Bytes before the words of a name: the name, its first limb, how many words."""
+"""How many bytes come before the words of a name: the name, its first limb, the count of words."""
 LANE, WIDTH, LIMB = range(3)
-"""Of a name: its first lane, how many lanes it has, its first limb."""
+"""Fields of a name: its first lane, its count of lanes, its first limb."""
 
 
 @in_place
 def _words(lanes, row, at, width, words):
-    """Write a sum's words in two's complement; return the first that is not redundant and one
-    past the last."""
+    """Write a sum's words in two's complement; return the range [first, end) of words to keep.
+
+    All words outside of this range are redundant."""
     carry = np.int64(0)
     for i in range(width):
         total = lanes[row, at + i] + carry
@@ -39,7 +40,7 @@ def _words(lanes, row, at, width, words):
 
 @compiled
 def pack_rows(lanes: I64Table, places: I64Table, offsets: I32s, data: U8s):
-    """Write each row's state; return how many bytes they take."""
+    """Write each row's state; return the length of all states in bytes."""
     words = np.empty(lanes.shape[1] + 2, dtype=np.int64)
     used = 0
     for row in range(len(lanes)):
@@ -63,7 +64,7 @@ def pack_rows(lanes: I64Table, places: I64Table, offsets: I32s, data: U8s):
 
 @in_place
 def unpack_rows(offsets: I32s, data: U8s, places: I64Table, lanes: I64Table, at: I64):
-    """Add what the states stand for to their rows' lanes, from `at` on."""
+    """Add each row's state to the row's lanes, from lane `at` on."""
     for row in range(len(offsets) - 1):
         place = offsets[row]
         while place < offsets[row + 1]:
@@ -76,7 +77,7 @@ def unpack_rows(offsets: I32s, data: U8s, places: I64Table, lanes: I64Table, at:
                     word |= np.int64(data[place + HEADER + 4 * i + byte]) << (8 * byte)
                 if i == count - 1 and word >> 31:
                     word -= 1 << 32
-                # What is above the last lane goes into it: a lane has 64 bits.
+                # What is above the last lane goes into it: it has 64 bits.
                 over = max(limb + i - low - (width - 1), 0)
                 if width:
                     lanes[row, at + first + limb + i - low - over] += word << (32 * over)
@@ -85,8 +86,9 @@ def unpack_rows(offsets: I32s, data: U8s, places: I64Table, lanes: I64Table, at:
 
 @compiled
 def extents_of(offsets: I32s, data: U8s):
-    """Return for each name the lowest limb that a state has and one past the highest (0, 0: none
-    has)."""
+    """Return the range [lowest, end) of limbs that the states have for each name.
+
+    It is (0, 0) for a name that no state has."""
     extents = np.zeros((NAMES, 2), dtype=np.int64)
     for row in range(len(offsets) - 1):
         place = offsets[row]

@@ -1,23 +1,24 @@
 """Runs the user's own aggregates: folds rows in order of arrival with the user's `add`.
 
-There are three ways, each with what its results cost. Python calls per row: the code is the user's.
+There are three ways, with different costs per result. Python is called for each row, since the code
+is the user's.
 
-- Every result folds its rows again (`UserMeasure`), which is right for any aggregate and costs the
+- Every result folds its rows again (`UserMeasure`). This is right for any aggregate and costs the
   size of the window.
-- One that the user declares `exact` keeps a state for each group: rows are added when they enter
-  the window and removed when they leave.
-- One that declares the type of its state keeps states and no rows (`FoldedMeasure`).
+- An aggregate that the user declares `exact` keeps a state for each group: rows are added when they
+  enter the window and removed when they leave.
+- An aggregate that declares the type of its state keeps states and no rows (`FoldedMeasure`).
 
 For the last, a group's line of positions (see `windows.py`) is cut into *spans*: stretches of
-positions whose windows have had the very same rows, and so have one state. A row is added, as it
-comes, to every span of its own interval; where the interval begins or ends inside a span, the span
-is cut in two with a state each. Rows come in order of arrival, so every state is that of the rows
-of its windows in that order: what folding all rows at the end would give.
+positions whose windows have had exactly the same rows, and so share one state. When a row comes, it
+is added to every span of its own interval. Where the interval begins or ends inside a span, the
+span is cut in two with a state each. Rows come in order of arrival, so every state has folded the
+rows of its windows in that order. Folding all rows at the end would give the same.
 
-So a window of points has one state, however many rows it has; a row whose lifetime meets a thousand
-windows is added once while all of them hold the same rows. A span is forgotten as soon as a pane
-enters or leaves where it ends: then all its windows have their results. After every call a state
-is what a snapshot would give back (`settler`), so a restart changes nothing.
+So a window of points has one state, however many rows it has. A row whose lifetime meets a thousand
+windows is added once while they all hold the same rows. A span is forgotten as soon as a pane
+enters or leaves where the span ends: all its windows then have their results. After every call, a
+state is replaced by what a snapshot would restore (`settler`), so a restart changes nothing.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ from weir.plan.usercode.functions import FoldingAggregate
 
 
 class UserMeasure(OrderedMeasure):
-    """A `UserMeasure` computes one of the user's own aggregates.
+    """Computes one of the user's own aggregates from the rows of each window.
 
-    An entry keeps the event's lifetime after the arguments, for messages.
+    An entry has the arguments and then the event's lifetime, for messages.
     """
 
     def __init__(self, aggregation: Aggregation, schema: Schema) -> None:
@@ -75,12 +76,12 @@ class UserMeasure(OrderedMeasure):
         running = self._running if self._exact else self._folded
         try:
             results = running(operations)
-        except RowFailure as failure:  # a value that Python has not
+        except RowFailure as failure:  # a value that Python cannot represent
             raise self._code.refused("add", 0, failure.why) from None
         return [self._code.typed(results, _emits(operations))]
 
     def _folded(self, operations: Operations) -> list[object]:
-        """Return the results at each EMIT, adding all rows of the window again."""
+        """Return the results at each EMIT by adding all rows of the window again."""
         counts, columns = self.replay_lists(operations)
         rows = python_rows(columns)
         results: list[object] = []
@@ -92,7 +93,7 @@ class UserMeasure(OrderedMeasure):
         return results
 
     def _running(self, operations: Operations) -> list[object]:
-        """Return the results at each EMIT, adding rows to a group's state and removing them."""
+        """Return the results at each EMIT by adding rows to a group's state and removing them."""
         results = []
         changing = operations.panes[operations.kinds != EMIT]
         rows_of = self._rows_of(each_once(changing))
@@ -115,7 +116,7 @@ class UserMeasure(OrderedMeasure):
         return results
 
     def _rows_of(self, panes: Int64s) -> dict[int, list[UserRow]]:
-        """Return the values of each pane's rows, in order of arrival."""
+        """Return the arguments of each pane's rows, in order of arrival."""
         at, entries = self._forest.members(panes)
         order = np.lexsort((self._forest.keys(entries), at))
         values = python_rows(self._entries.columns(entries[order]))
@@ -131,7 +132,7 @@ def _emits(operations: Operations) -> list[int]:
 
 
 class _Span:
-    """A `_Span` is a stretch of positions with one state; `pane` is one that all of it is in."""
+    """A stretch of positions with one state; `pane` is a pane that contains all of it."""
 
     __slots__ = ("end", "pane", "start", "state")
 
@@ -143,11 +144,10 @@ _end_of = attrgetter("end")
 
 
 class FoldedMeasure:
-    """A `FoldedMeasure` computes one of the user's own aggregates by its declared state (see
-    `Measure`).
+    """Computes one of the user's own aggregates by its declared state (see `Measure`).
 
-    `wanted_from` gives the first position whose results are needed. Windows before it may lack
-    rows, and the user's code must not see what is in no other.
+    `wanted_from` returns the first position whose results are needed. Windows before it may lack
+    rows, and the user's code must not see rows that are in no other window.
     """
 
     def __init__(
@@ -172,8 +172,8 @@ class FoldedMeasure:
 
     def put(self, batch: Batch, panes: Int64s, groups: Int64s, arrivals: Int64s) -> None:
         counted = counted_rows(batch.columns, None, self._filter, len(batch))
-        # What is left is part of a window that is wanted, as all rows before it that share its
-        # states are: starts only grow.
+        # The rest is part of a needed window, and so are all earlier rows that share its states:
+        # starts only grow.
         rows = np.flatnonzero(counted & (self._table.end[panes] > self._wanted_from()))
         if not len(rows):
             return
@@ -201,11 +201,11 @@ class FoldedMeasure:
                 for span in spans:
                     state = self._code.take("add", at, span.state, row)
                     span.state = self._settled("add", at, state, row)
-        except RowFailure as failure:  # a value that Python has not
+        except RowFailure as failure:  # a value that Python cannot represent
             raise self._code.refused("add", failure.row, failure.why) from None
 
     def _covering(self, at: int, pane: int, row: UserRow) -> list[_Span]:
-        """Return the spans that a pane consists of; cut or make them where they are not there."""
+        """Return the spans that make up a pane; cut and create spans where needed."""
         start, end = int(self._table.start[pane]), int(self._table.end[pane])
         spans = self._spans.setdefault(int(self._table.group[pane]), [])
         before = len(spans)
@@ -263,7 +263,7 @@ class FoldedMeasure:
         spans = self._spans.get(group, [])
         index = bisect_right(spans, position, key=_end_of)
         if index < len(spans) and spans[index].start <= position:
-            # A copy: the user's code may write into it, and the span may be asked for again.
+            # A copy: the user's code may change it, and the span may be read again.
             return self._code.result(at, self._settle(spans[index].state))
         return self._code.result(at, self._settled("zero", at, self._code.zero(at), None))
 

@@ -1,8 +1,8 @@
-"""Evaluates AND, OR, COALESCE and CASE, whose parts not every row reaches.
+"""Evaluates AND, OR, COALESCE and CASE, which do not evaluate every part for every row.
 
-A part is first run on the whole batch, and the values of the rows that reach it are used: that is
-fast, and right as long as nothing fails. When something fails, or calls the user's code, the part
-is run only on the rows that reach it; a failure there is a failure of the program.
+A part is first run on the whole batch, and only the values of the rows that reach it are used. That
+is fast, and right as long as nothing fails. If something fails, or if the part calls the user's
+code, it is run only on the rows that reach it; a failure there is a failure of the program.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from weir.events.types import BOOLEAN
 from weir.kernels.expressions.evaluation import Datum, Mask, RowFailure, as_array, assemble
 
 _ASKED = 1024
-"""Rows that are computed one by one when one of them cannot be computed as a column."""
+"""The size of the slices that are computed row by row after one of their rows failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A `Part` is a compiled expression; `run` gives a scalar exactly where `constant` is one.
+    """A compiled expression; `run` returns a scalar exactly if `constant` is one.
 
     `columns` are the indices of the columns that it reads; `calls_user` is whether it runs the
     user's code.
@@ -46,14 +46,13 @@ def constant_part(scalar: pa.Scalar) -> Part:
 
 
 def made_of(parts: Sequence[Part], run: Callable[[Batch], Datum], dtype: pa.DataType) -> Part:
-    """Make a part that reads the columns that its parts read."""
+    """Make a part that combines parts, and so reads all columns that they read."""
     columns: frozenset[int] = frozenset().union(*(p.columns for p in parts))
     return Part(run, dtype, columns=columns, calls_user=any(p.calls_user for p in parts))
 
 
 def _connective(name: str, parts: Sequence[Part]) -> Part:
-    """Make a part for AND or OR, three-valued; the left side decides which rows reach the right
-    one."""
+    """Make a part for three-valued AND or OR; the left side decides which rows reach the right."""
     combine = pc.and_kleene if name == "and" else pc.or_kleene
     deciding = name == "or"
 
@@ -77,8 +76,9 @@ def _connective(name: str, parts: Sequence[Part]) -> Part:
 
 
 def _coalesce(parts: Sequence[Part], dtype: pa.DataType) -> Part:
-    """Make a part for the first value that is not NULL; rows reach an argument where all before
-    it are NULL."""
+    """Make a part for the first value that is not NULL.
+
+    Rows reach an argument if all arguments before it are NULL."""
     parts = [p for p in parts if p.constant is None or p.constant.is_valid]
     for index, part in enumerate(parts):
         if part.constant is not None:
@@ -104,7 +104,7 @@ def _coalesce(parts: Sequence[Part], dtype: pa.DataType) -> Part:
 
 
 def case(branches: Sequence[tuple[Part, Part]], otherwise: Part, dtype: pa.DataType) -> Part:
-    """Make a part for CASE: it has the value of the first branch whose condition is true."""
+    """Make a part for CASE: the value of the first branch whose condition is true."""
     branches, otherwise = _without_constants(branches, otherwise)
     if not branches:
         return otherwise
@@ -123,9 +123,9 @@ def case(branches: Sequence[tuple[Part, Part]], otherwise: Part, dtype: pa.DataT
 
 
 def _or_row_by_row(vector: Part, rows: Part) -> Part:
-    """Make a part that has the vector's values; where that fails, slice by slice, the rows'.
+    """Make a part with the values of `vector`; in slices where that fails, with those of `rows`.
 
-    Both compute the same. The rows' failures are the program's, the vector's are none.
+    Both compute the same. Failures of `rows` are the program's; failures of `vector` are ignored.
     """
     if vector.constant is not None:
         return vector
@@ -138,12 +138,13 @@ def _or_row_by_row(vector: Part, rows: Part) -> Part:
                 return rows.run(batch)
         return pa.concat_arrays(list(_slices(vector, rows, batch)))
 
-    # Python's own operations have no effects: they may be tried on rows that do not reach them.
+    # Python's own operations have no side effects: they may be tried on rows that do not reach
+    # them.
     return replace(made_of([vector, rows], run, rows.type), calls_user=vector.calls_user)
 
 
 def _or_null(part: Part) -> Part:
-    """Make a part that has NULL on rows on which another one fails."""
+    """Make a part that is NULL on rows where the given part fails."""
     if part.constant is not None:
         return part
 
@@ -214,8 +215,7 @@ def _by_branch(
 
 
 def _tried(part: Part, batch: Batch) -> Datum | None:
-    """Return the part's values for all rows, or None if it may be run only on the rows that
-    reach it."""
+    """Return the part's values for all rows, or None if it must run only on rows that reach it."""
     if part.calls_user:
         return None
     try:
@@ -241,7 +241,7 @@ def _values(part: Part, batch: Batch, rows: RowIndices) -> pa.Array:
     if not len(rows):
         return pa.nulls(0, part.type)
     indices = pa.array(rows)
-    # Columns that the part does not read stay as they are: nobody looks at them.
+    # Columns that the part does not read stay as they are.
     columns = tuple(
         c.take(indices) if index in part.columns else c for index, c in enumerate(batch.columns)
     )

@@ -1,12 +1,12 @@
 """Converters of CAST and TRY_CAST, one for each pair of types.
 
 Rules
-1. DOUBLE and DECIMAL to an integer: cut towards zero. To a DECIMAL of fewer decimals: half away
-   from zero; a DOUBLE counts as its shortest decimal text (0.1, not 0.1000000000000000055…).
-   An integer or DECIMAL to DOUBLE: the nearest.
+1. DOUBLE and DECIMAL to an integer are cut towards zero. A conversion to a DECIMAL of fewer
+   decimals rounds half away from zero; a DOUBLE counts as its shortest decimal text (0.1, not
+   0.1000000000000000055…). An integer or DECIMAL becomes the nearest DOUBLE.
 2. Text must be the value and nothing else: no blanks around it, no hexadecimal. TIMESTAMP is ISO
-   8601; DOUBLE takes NaN and Infinity; BOOLEAN true, false, 1, 0 in any case.
-3. A value that does not fit is a failure; TRY_CAST makes NULL of exactly those values.
+   8601. DOUBLE accepts NaN and Infinity. BOOLEAN accepts true, false, 1, 0, in any case.
+3. A value that does not fit is a failure; for exactly those values, TRY_CAST returns NULL.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def build_cast(source: pa.DataType, target: pa.DataType, lenient: bool) -> Conve
 
 
 def cast_array(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """Convert a column to another type, for functions whose results need one."""
+    """Convert a column to another type, for functions whose results need a certain one."""
     return column if column.type == target else _converter(column.type, target)(column)
 
 
@@ -155,7 +155,7 @@ def _parser(target: pa.DataType) -> Convert:
     if pa.types.is_decimal(target):
         return lambda column: _decimals(python_list(column), target)
     if is_integer(target):
-        # Arrow's parser knows no plus sign.
+        # Arrow does not parse a plus sign.
         return lambda column: pc.utf8_ltrim(column, characters="+").cast(target)
     return _doubles if target == DOUBLE else lambda column: column.cast(target)
 
@@ -183,7 +183,7 @@ def _to_text(source: pa.DataType) -> Convert:
 
 
 def _decimal_texts(column: pa.Array) -> pa.Array:
-    # Arrow writes 1E-10; a decimal column reads better with all its digits.
+    # Arrow writes 1E-10; a decimal column is easier to read with all its digits.
     return pa.array([None if v is None else format(v, "f") for v in python_list(column)], STRING)
 
 
@@ -266,7 +266,7 @@ def _decimal_to_integer(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def list_converter(convert: Convert, target: pa.DataType) -> Convert:
-    """Build a converter of lists by their elements."""
+    """Build a converter of lists from a converter of their elements."""
 
     def run(column: pa.Array) -> pa.Array:
         lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0))
@@ -284,7 +284,7 @@ def list_converter(convert: Convert, target: pa.DataType) -> Convert:
 
 
 def struct_converter(converts: Sequence[Convert], target: pa.DataType) -> Convert:
-    """Build a converter of structs field by field."""
+    """Build a converter of structs from converters of their fields."""
 
     def run(column: pa.Array) -> pa.Array:
         fields = [convert(f) for convert, f in zip(converts, column.flatten(), strict=True)]

@@ -2,10 +2,10 @@
 
 Contract
 1. A *builder* gets a `Site` (types and constants of one call) and returns a function over Arrow
-   data: arrays for columns, scalars for constants, at least one of them an array. The
-   result is an array of that length and of the site's type.
-2. For a value that it cannot take, a function raises `RowFailure(row, why)` or any
-   `pa.ArrowInvalid`; the evaluator finds the row of the latter. Neither leaves the package:
+   data: arrays for columns, scalars for constants, at least one of them an array. The result is an
+   array of the same length and of the site's type.
+2. For a value that it cannot compute with, a function raises `RowFailure(row, why)` or any
+   `pa.ArrowInvalid`; for the latter, the evaluator finds the row. Neither leaves the package:
    `compile_expression` turns them into an error that names the event.
 """
 
@@ -34,7 +34,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A `Site` holds the types and constants of one call, known before any row comes."""
+    """The types and constants of one call, known before the first row."""
 
     function: str
     type: pa.DataType
@@ -54,8 +54,9 @@ Builder = Callable[[Site], ArrayFunction]
 
 @dataclass(frozen=True, slots=True)
 class UserCode:
-    """This is the line at which the user's own code failed; `place` points into it where code of
-    the user raised."""
+    """The line at which the user's own code failed.
+
+    `place` points into it where code of the user raised."""
 
     function: str
     file: str
@@ -77,14 +78,14 @@ class RowFailure(Exception):
         self.row, self.why, self.user_code, self.place = row, why, user_code, place
 
     def moved_to(self, row: int) -> RowFailure:
-        """Return the failure as that of a row of a larger batch."""
+        """Return the same failure, at this row of a larger batch."""
         moved = RowFailure(row, self.why, self.user_code, self.place)
         moved.__cause__ = self.__cause__
         return moved
 
 
 def shown_value(scalar: pa.Scalar) -> object:
-    """Write a value as messages show it: times as ISO 8601.
+    """Return a value as messages show it: times as ISO 8601.
 
     >>> shown_value(pa.scalar([0], pa.list_(pa.timestamp("us", "UTC"))))
     ['1970-01-01T00:00:00Z']
@@ -103,7 +104,7 @@ def shown_value(scalar: pa.Scalar) -> object:
 
 
 def shown_python(value: object) -> object:
-    """Write an argument of the user's code as messages show it."""
+    """Return an argument of the user's code as messages show it."""
     match value:
         case datetime():
             return shown_value(pa.scalar(value, TIMESTAMP))
@@ -117,8 +118,9 @@ def shown_python(value: object) -> object:
 
 
 def shown_time(ticks: int, time: pa.DataType) -> object:
-    """Write a time of a lifetime as messages show it: a number, or ISO 8601; an open end is
-    None."""
+    """Return a bound of a lifetime as messages show it: a number or ISO 8601.
+
+    An open end is None."""
     if ticks == OPEN:
         return None
     return ticks if time == BIGINT else shown_value(pa.scalar(ticks, time))
@@ -136,13 +138,13 @@ def length_of(args: Sequence[Datum]) -> int:
 def as_array(datum: Datum, length: int) -> pa.Array:
     if isinstance(datum, pa.Array):
         return datum
-    if not datum.is_valid or not length:  # Arrow cannot repeat a list no times
+    if not datum.is_valid or not length:  # Arrow cannot repeat a list zero times
         return pa.nulls(length, datum.type)
     return pa.repeat(datum, length)
 
 
 def spread(function: ArrayFunction) -> ArrayFunction:
-    """Make a function of arrays take constants too, by repeating them."""
+    """Make a function of arrays accept constants too, by repeating them."""
 
     def run(*args: Datum) -> pa.Array:
         length = length_of(args)
@@ -152,7 +154,7 @@ def spread(function: ArrayFunction) -> ArrayFunction:
 
 
 def valid_rows(*columns: pa.Array) -> Mask | None:
-    """Return where no column is NULL, or None when that is everywhere."""
+    """Return the mask of rows in which no column is NULL, or None if that is all rows."""
     masks = [np.asarray(c.is_valid()) for c in columns if c.null_count]
     return np.logical_and.reduce(masks) if masks else None
 
@@ -162,7 +164,7 @@ def with_nulls(values: npt.NDArray[np.generic], valid: Mask | None) -> pa.Array:
 
 
 def numbers(column: pa.Array) -> npt.NDArray[np.generic]:
-    """Return the values of a fixed-width column; where it is NULL, the number is arbitrary."""
+    """Return the values of a fixed-width column; the numbers in place of NULLs are arbitrary."""
     if column.null_count:
         column = pc.fill_null(column, 0)
     return np.asarray(column.to_numpy(zero_copy_only=False))
@@ -178,9 +180,9 @@ def fail_where(bad: Mask, valid: Mask | None, why: Callable[[int], str]) -> None
 
 
 def by_value(function: ArrayFunction) -> Builder:
-    """Make `function(array, *plain values)` take columns for the plain values too.
+    """Make `function(array, *plain values)` accept columns for the plain values too.
 
-    Rows are grouped by the values: such arguments are nearly always one constant.
+    It is called once for each combination of values: such arguments are nearly always one constant.
     """
 
     def build(site: Site) -> ArrayFunction:
@@ -215,7 +217,7 @@ def assemble(
     dtype: pa.DataType,
     parts: Sequence[tuple[Sequence[int] | npt.NDArray[np.intp], pa.Array]],
 ) -> pa.Array:
-    """Make one array from parts that each have the values of some rows; other rows are NULL."""
+    """Assemble an array from parts, each with the values of some rows; other rows are NULL."""
     indices = np.full(length, -1, dtype=np.int64)
     start = 0
     for rows, values in parts:

@@ -1,14 +1,14 @@
 """Evaluates bound expressions over whole batches, vectorised on Arrow.
 
 Contract
-1. `compile_expression(expr, schema)` resolves names and builds functions once; what it returns
-   takes a batch with the schema's columns and gives an array of the expression's type, one value
-   for each row. It is pure: no clock, no random, nothing kept between calls.
+1. `compile_expression(expr, schema)` resolves names and builds functions once. It returns a
+   function from a batch with the schema's columns to an array of the expression's type, one value
+   per row. That function is pure: no clock, no random numbers, no state between calls.
 2. A value that cannot be computed raises a `RunError` that names the event (in the user's own
    function an `OperatorFailed`). It fails only where SQL evaluates: a CASE branch for rows that
-   reach it, a COALESCE argument where those before are NULL, the right side of AND (OR) where the
-   left is not FALSE (TRUE). Built-in functions have no side effects, so everything is first tried
-   on whole batches, and only a failure is looked at row by row.
+   reach it, a COALESCE argument where those before it are NULL, the right side of AND (OR) where
+   the left is not FALSE (TRUE). Built-in functions have no side effects, so everything is first
+   tried on whole batches, and row by row only after a failure.
 3. A part that reads no column is computed once; if that fails, it fails on the first event.
 """
 
@@ -70,19 +70,19 @@ BUILDERS: Mapping[str, Builder] = {
     **functions_hashes.FUNCTIONS,
 }
 PYTHON_BUILDERS: Mapping[str, Builder] = {**python_numbers.FUNCTIONS, **python_text.FUNCTIONS}
-"""What event handlers are compiled to; no script can call it."""
+"""The functions that event handlers are compiled to; scripts cannot call them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ErrorContext:
-    """Where a part is in the program, and how to explain a failure of Arrow on its arguments."""
+    """A part's place in the program, and how to explain Arrow's failure on its arguments."""
 
     place: Position | None
     why: Callable[[Sequence[object], Exception], str]
 
 
 def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array]:
-    """Make a function from batches with these columns to the expression's values.
+    """Compile an expression to a function from batches with these columns to its values.
 
     >>> from weir.events.types import BIGINT
     >>> import numpy as np
@@ -101,7 +101,7 @@ def compile_expression(expr: Expr, schema: Schema) -> Callable[[Batch], pa.Array
             error = named_failure(failure, batch, schema)
             raise error from failure.__cause__
         except (pa.ArrowException, MemoryError, OverflowError) as failure:
-            # No single row is to blame: memory may be short for all of them together.
+            # No single row is the cause: memory may be short for all of them together.
             first = event_at(batch, schema, 0) if len(batch) else None
             events = f"one of {len(batch)} events, the first of them {first}"
             raise EventFailed(f"a value cannot be computed: {failure}", event=events) from failure
@@ -164,7 +164,7 @@ def _call(call: Call, args: Sequence[Part]) -> Part:
 
 
 def _is_always_null(call: Call, args: Sequence[Part]) -> bool:
-    """Tell whether an argument is NULL in all rows, and the call with it."""
+    """Tell whether the call is NULL in all rows because an argument is."""
     nulls = FUNCTIONS[call.function].nulls if call.function in FUNCTIONS else Nulls.ARE_TESTED
     if nulls is Nulls.ARE_TESTED:
         return False

@@ -1,4 +1,4 @@
-"""Writes, for errors, the event on which an operator failed.
+"""Converts the event on which an operator failed to the form that errors show.
 
 Columns that Weir added for itself (`$…`) are left out.
 """
@@ -12,8 +12,7 @@ from weir.plan.schema import Schema
 
 
 def event_at(batch: Batch, schema: Schema, row: int) -> dict[str, object]:
-    """Return one event as messages show it: its lifetime (an open end is None), then its
-    columns."""
+    """Return one event as messages show it: lifetime (None for an open end), then columns."""
     lifetime = (("vs", batch.vs), ("ve", batch.ve))
     event = {name: shown_time(int(times[row]), schema.time) for name, times in lifetime}
     for name, column in zip(schema.names, batch.columns, strict=True):
@@ -23,12 +22,12 @@ def event_at(batch: Batch, schema: Schema, row: int) -> dict[str, object]:
 
 
 def failed_row(batch: Batch, row: int, port: int = 0) -> FailedRow:
-    """Say which row of an operator's input it is."""
+    """Return a row's place in its operator's input: the port, the position and the origin."""
     return FailedRow(port, row, tuple(int(column[row]) for column in batch.origin))
 
 
 def named_failure(failure: RowFailure, batch: Batch, schema: Schema, port: int = 0) -> EventFailed:
-    """Make the error that users see, with the event."""
+    """Return the error that users see, with the event."""
     event, row = event_at(batch, schema, failure.row), failed_row(batch, failure.row, port)
     user = failure.user_code
     if user is None:

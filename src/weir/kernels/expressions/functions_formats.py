@@ -1,6 +1,6 @@
-"""Writes times as text by a format: DATE_FORMAT and STRFTIME. All in UTC, names in English.
+"""DATE_FORMAT and STRFTIME, which write times as text by a format, in UTC with English names.
 
-A year before 0000 or after 9999 has a sign, as in ISO 8601; a fraction of a second is cut, not
+A year before 0000 or after 9999 has a sign, as in ISO 8601. A fraction of a second is cut, not
 rounded.
 """
 
@@ -81,7 +81,7 @@ def _named(names: pa.Array, indexes: pa.Array, letters: int) -> pa.Array:
 
 
 def _within(values: pa.Array, size: int) -> pa.Array:
-    """Return what is left over by a division that rounds down."""
+    """Return the remainders of a division that rounds down."""
     filled = np.asarray(pc.fill_null(values, 0)) % size
     return pa.array(filled, mask=np.asarray(values.is_null()))
 

@@ -1,7 +1,7 @@
-"""Hash functions md5, sha256 and xxhash64, of STRING (its UTF-8 bytes) and BINARY.
+"""The hash functions md5, sha256 and xxhash64, of STRING (its UTF-8 bytes) and BINARY.
 
-They are for users; partitions and digests (`events/hashing.py`) and keys
-(`structures/key_hashes.py`) have their own.
+They are for users. Partitions and digests (`events/hashing.py`) and keys
+(`structures/key_hashes.py`) have hashes of their own.
 """
 
 from __future__ import annotations

@@ -28,12 +28,14 @@ def _lengths(lists: pa.Array) -> Int64s:
 
 
 def _starts(lengths: Int64s) -> Int64s:
-    """Return where each list's elements begin in `flatten()`, which leaves out what NULLs hide."""
+    """Return where each list's elements begin in `flatten()`, which skips those of NULL lists."""
     return np.cumsum(lengths) - lengths
 
 
 def _array_contains(site: Site) -> ArrayFunction:
-    """Build the search: TRUE on a match; without one, NULL if an element or the value is NULL."""
+    """Build the search for a value: TRUE on a match, else NULL if an element or the value is NULL.
+
+    Otherwise it is FALSE."""
     equal = comparison("eq", site.arg_types[1])
 
     def run(lists: pa.Array, elements: pa.Array) -> pa.Array:

@@ -1,8 +1,8 @@
 """Comparison and choice: eq ne lt le gt ge, in, not, is_null, nullif, greatest, least.
 
 Values compare in the total order of the engine: −0 = 0, NaN equals itself and is larger than every
-number, strings by UTF-8 bytes. A comparison with NULL is NULL. AND, OR, COALESCE and CASE evaluate
-their arguments themselves: they are in `branches.py`.
+number, strings compare by UTF-8 bytes. A comparison with NULL is NULL. AND, OR, COALESCE and CASE
+are in `branches.py`, because they evaluate their arguments themselves.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _has_nan(datum: Datum) -> bool:
         return datum.is_valid and math.isnan(datum.as_py())
     if not len(datum):
         return False
-    # The raw buffer: what stands under a NULL may be a NaN, which only costs the slow way.
+    # In the raw buffer, a value under a NULL may be a NaN; that only means the slow way is taken.
     values = np.frombuffer(datum.buffers()[1], np.float64, len(datum), 8 * datum.offset)
     return bool(np.isnan(values.min()))
 
@@ -71,7 +71,7 @@ def _equal(left: Datum, right: Datum) -> pa.Array:
 
 
 def _less(left: Datum, right: Datum) -> pa.Array:
-    # By IEEE a NaN on the left already gives false, which is right: it is the largest.
+    # By IEEE, a NaN on the left gives false, which is right, since NaN is the largest.
     smaller = pc.less(left, right)
     if not _has_nan(right):
         return smaller
@@ -121,7 +121,7 @@ def _in(site: Site) -> ArrayFunction:
 
 
 def _in_constants(options: list[pa.Scalar], dtype: pa.DataType) -> ArrayFunction:
-    # Not by Python's values: it has none for times after the year 9999.
+    # Not through Python values: Python has none for times after the year 9999.
     constants = pa.array([o for o in options if o.is_valid], dtype)
     has_null = len(constants) < len(options)
     lookup = pc.SetLookupOptions(value_set=constants)
@@ -154,7 +154,7 @@ def _extreme(name: str) -> Builder:
         def run(*args: Datum) -> pa.Array:
             best = as_array(args[0], length_of(args))
             for other in args[1:]:
-                # A tie keeps the first; NULL loses to everything.
+                # On a tie, the first value stays; NULL loses to every value.
                 wins = pc.fill_null(beats(other, best), False)
                 if best.null_count:
                     wins = pc.or_(wins, best.is_null())

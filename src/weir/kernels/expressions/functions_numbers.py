@@ -1,10 +1,10 @@
-"""Arithmetic functions follow SQL for integers and decimals and IEEE for doubles.
+"""Arithmetic functions: as in SQL for integers and decimals, and as in IEEE for doubles.
 
-Integers: + − * fail on overflow; // rounds down and % has the divisor's sign, so that always
-a = b * (a // b) + a % b; MOD has the dividend's; all fail on a zero divisor. Doubles follow IEEE:
-1/0 is infinite, the root of −1 is NaN. ROUND is half away from zero, of a double's shortest decimal
-text: ROUND(2.675, 2) is 2.68. DECIMAL results are exact; one that needs more than 38 digits fails
-as an overflow.
+For integers, + − * fail on overflow. // rounds down and % has the divisor's sign, so that always a
+= b * (a // b) + a % b; MOD has the dividend's sign. All three fail on a zero divisor. Doubles
+follow IEEE: 1/0 is infinite, the root of −1 is NaN. ROUND rounds half away from zero, by a double's
+shortest decimal text: ROUND(2.675, 2) is 2.68. DECIMAL results are exact; a result of more than 38
+digits fails as an overflow.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _widened(datum: Datum) -> Datum:
 
 
 def _row_by_row(name: str, left: pa.Array, right: pa.Array, dtype: pa.DataType) -> pa.Array:
-    # Two factors of 38 digits each need more than the widest Arrow decimal has.
+    # The product of two factors of 38 digits can exceed the widest Arrow decimal.
     assert name == "multiply"
     limit = Decimal(10) ** (dtype.precision - dtype.scale)
     values: list[Decimal | None] = []
@@ -166,7 +166,7 @@ def _round(site: Site) -> ArrayFunction:
 def _round_integers(column: pa.Array, digits: int) -> pa.Array:
     if digits >= 0:
         return column
-    # Python's integers, as the result may be one digit too long; rounding them is rare.
+    # As Python's integers, since the result may be one digit too long; rounding integers is rare.
     unit = 10 ** min(-digits, _NO_INTEGER)
     values = [_half_away(v, unit) for v in python_list(column)]
     for row, value in enumerate(values):
@@ -185,24 +185,24 @@ def _half_away(value: int | None, unit: int) -> int | None:
 def _round_decimals(column: pa.Array, digits: int, dtype: pa.DataType) -> pa.Array:
     wide = column.cast(pa.decimal256(_WIDE_DIGITS, dtype.scale))
     if digits < dtype.scale:
-        # Beyond the leading digit all is zero.
+        # Beyond the leading digit, everything is zero.
         least = dtype.scale - dtype.precision - 1
         wide = pc.round(wide, max(digits, least), "half_towards_infinity")
     return cast_array(wide, dtype)
 
 
 def _round_doubles(values: Doubles, digits: int) -> Doubles:
-    if digits > 400 or not len(values):  # no double has so many decimals
+    if digits > 400 or not len(values):  # no double has that many decimals
         return values
-    digits = max(digits, -400)  # no double is as large
+    digits = max(digits, -400)  # no double is that large
     if not 0 <= digits <= _EXACT_POWER:
         return np.array([_round_text(v, digits) for v in values.tolist()])
     with np.errstate(all="ignore"):
         power = 10.0**digits
         scaled = values * power
         whole = np.rint(scaled)
-        # Whole / power is one correctly rounded operation on exact numbers. Only where the
-        # next digit is near a half (or the number is huge) does the text have to decide.
+        # Whole / power is one correctly rounded operation on exact numbers. The text decides only
+        # where the next digit is near a half, or the number is huge.
         unsure = ~(np.abs(np.abs(scaled - whole) - 0.5) > 1e-4) | ~(np.abs(whole) < _EXACT_WHOLE)
         result: Doubles = np.copysign(whole / power, values)
     for row in np.flatnonzero(unsure):

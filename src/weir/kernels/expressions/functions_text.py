@@ -1,8 +1,8 @@
 """Functions of STRING. Characters are Unicode code points; regular expressions are RE2's.
 
-TRIM takes blanks (U+0020) only, as SQL does. SUBSTRING counts from 1, from the end when the start
-is negative; characters outside the text are left out. LPAD and RPAD cut longer texts, and make
-texts of at most 16 MiB. LIKE knows `%`, `_` and `\\` as the escape.
+TRIM removes blanks (U+0020) only, as SQL does. SUBSTRING counts from 1, or from the end if the
+start is negative; characters outside the text are left out. LPAD and RPAD cut longer texts, and
+make texts of at most 16 MiB. LIKE has `%`, `_`, and `\\` as the escape.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from weir.kernels.expressions.substrings import contains, split
 
 _LAST = 2**62
 _WIDEST = 2**24
-"""The most bytes of a text that LPAD or RPAD makes: Arrow dies of widths that memory has not."""
-# A quoted run, an escape, a class (a bracket right after the opening one stands for itself),
-# a named group, a plain group, anything else.
+"""The most bytes of a text that LPAD or RPAD makes: Arrow crashes on more than memory can hold."""
+# A quoted run; an escape; a class (a bracket right after the opening one stands for itself); a
+# named group; a plain group; anything else.
 _TOKEN = re.compile(
     r"\\Q.*?\\E|\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|(?P<group>\(\?P?<\w+>|\((?!\?))|.",
     re.DOTALL,
@@ -55,7 +55,7 @@ def _substring(column: pa.Array, start: int, length: int = _LAST) -> pa.Array:
     if length <= 0:
         return pc.utf8_slice_codeunits(column, 0, 0)
     if start >= 0:
-        # A start of 0 is the position before the first character and uses up one of the length.
+        # A start of 0 is the position before the first character, and takes one off the length.
         first, stop = max(start - 1, 0), start - 1 + length
         return pc.utf8_slice_codeunits(column, first, max(first, min(stop, _LAST)))
     if length == _LAST:
@@ -64,7 +64,7 @@ def _substring(column: pa.Array, start: int, length: int = _LAST) -> pa.Array:
 
 
 def _from_the_end(column: pa.Array, start: int, length: int) -> pa.Array:
-    # Row by row: where a negative start falls depends on each text's length.
+    # Row by row: where a negative start lies depends on each text's length.
     def cut(text: str) -> str:
         first = len(text) + start
         return text[max(first, 0) : max(first + length, 0)]
@@ -79,7 +79,7 @@ def _each(
 
 
 def _replace(column: pa.Array, old: str, new: str) -> pa.Array:
-    # Arrow never returns from replacing the empty text.
+    # Arrow never returns from a replacement of the empty text.
     return pc.replace_substring(column, old, new) if old else column
 
 
@@ -107,7 +107,7 @@ def _split_part(column: pa.Array, separator: str, ordinal: int) -> pa.Array:
 def _pad(column: pa.Array, width: int, fill: str, *, left: bool) -> pa.Array:
     width = max(width, 0)
     _check_width(column, width, fill)
-    if len(fill) == 1 and 4 * width * len(column) < 2**31:  # what Arrow sets aside
+    if len(fill) == 1 and 4 * width * len(column) < 2**31:  # what Arrow allocates
         pad = pc.utf8_lpad if left else pc.utf8_rpad
         return pc.utf8_slice_codeunits(pad(column, width, fill), 0, width)
 
@@ -120,7 +120,7 @@ def _pad(column: pa.Array, width: int, fill: str, *, left: bool) -> pa.Array:
 
 
 def _check_width(column: pa.Array, width: int, fill: str) -> None:
-    """Refuse to fill up texts to more than `_WIDEST` bytes."""
+    """Raise RowFailure if padding makes a text of more than `_WIDEST` bytes."""
     size = max((len(letter.encode()) for letter in fill), default=0)
     if width * size <= _WIDEST:
         return
@@ -161,14 +161,14 @@ def _like(site: Site) -> ArrayFunction:
     inside = re.fullmatch(r"%([^%_\\]+)%", pattern)
     if inside is not None:
         return lambda column, _: contains(column, inside.group(1))
-    if "\\" in pattern:  # Arrow takes some backslashes for themselves
+    if "\\" in pattern:  # Arrow treats some backslashes as its own
         regex = like_regex(pattern)
         return lambda column, _: pc.match_substring_regex(column, regex)
     return lambda column, _: pc.match_like(column, pattern)
 
 
 def like_regex(pattern: str) -> str:
-    r"""Return the regular expression of a whole text that fits the pattern of a LIKE.
+    r"""Return a regular expression that matches the whole texts that a LIKE pattern matches.
 
     >>> like_regex(r"\a_5\%%")
     '(?s)\\Aa.5%.*\\z'
@@ -200,8 +200,7 @@ def _regexp_extract(site: Site) -> ArrayFunction:
 
 
 def name_groups(pattern: str) -> tuple[str, int]:
-    """Return the pattern with its groups named g1, g2, … as Arrow wants them, and how many there
-    are.
+    """Return the pattern with its groups named g1, g2, …, as Arrow needs them, and their count.
 
     >>> name_groups(r"(a)[(](?:b)(?P<x>c)")
     ('(?P<g1>a)[(](?:b)(?P<g2>c)', 2)

@@ -1,9 +1,9 @@
 """Functions of TIMESTAMP and DATE: date_trunc, extract, date_add, to_timestamp. All in UTC.
 
-EXTRACT: `millisecond` and `microsecond` count within the second; `epoch` is whole seconds, rounded
-down; `week` is the ISO week; `dow` is 0 on Sunday. The first unit begins before the least time, so
-in it DATE_TRUNC gives the least time. DATE_ADD of months keeps the day of the month or takes the
-month's last.
+In EXTRACT, `millisecond` and `microsecond` count within the second; `epoch` is whole seconds,
+rounded down; `week` is the ISO week; `dow` is 0 on Sunday. The first unit of all begins before the
+least time; in it, DATE_TRUNC returns the least time. DATE_ADD of months keeps the day of the month,
+or uses the month's last day.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _TICKS = {
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _MONDAY = -3  # 1969-12-29, in days
 _LEAST = np.iinfo(np.int64).min
-_MOST_MONTHS = 12 * 600_000  # beyond the range of TIMESTAMP, within that of the arithmetic
+_MOST_MONTHS = 12 * 600_000  # beyond the range of TIMESTAMP, but within that of the arithmetic
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _naive(column: pa.Array) -> pa.Array:
-    # Arrow looks up the zone's rules for every function of a zoned column; UTC has none.
+    # Arrow looks up the zone's rules in every function of a column with a zone; UTC has no rules.
     return column.view(_NAIVE) if column.type == TIMESTAMP else column.cast(_NAIVE)
 
 
@@ -69,8 +69,9 @@ def _to_days(column: pa.Array) -> Int64s:
 
 
 def _alike(days: Int64s) -> pa.Array:
-    """Return the days of 1970 to 2369 that have the same place in the calendar: Arrow's years end
-    at 32767 and begin again at -32768."""
+    """Return the days at the same place of the calendar's cycle, in the years 1970 to 2369.
+
+    Arrow's years wrap around from 32767 to -32768."""
     return pa.array((days % CYCLE_DAYS).astype(np.int32)).view(DATE)
 
 
@@ -100,7 +101,7 @@ def _date_trunc(site: Site) -> ArrayFunction:
 
 
 def _floor(unit: str, day: int) -> Callable[[Int64s], Int64s]:
-    """Return what rounds numbers down of which so many are a day."""
+    """Return a function that rounds times down to a unit; `day` of its numbers are one day."""
     if unit in _MONTHS:
 
         def first(values: Int64s) -> Int64s:
@@ -147,7 +148,7 @@ _FIELDS: Mapping[str, ArrayFunction] = {
 
 
 def calendar_field(unit: str, column: pa.Array) -> pa.Array:
-    """Return a field of each time, as EXTRACT gives it."""
+    """Return a field of each time, as EXTRACT does."""
     return _FIELDS[unit](column)
 
 
@@ -185,7 +186,7 @@ def _add_months(column: pa.Array, count: pa.Array, size: int, dtype: pa.DataType
     day = np.minimum(target.astype("M8[D]") + (days - months.astype("M8[D]")), last)
     whole = day.astype(np.int64)
     limit = np.iinfo(np.int64).max // _DAY
-    beyond = (whole >= limit) | (whole <= -limit)  # so is the least time, which NumPy takes as none
+    beyond = (whole >= limit) | (whole <= -limit)  # so is the least time, NumPy's missing value
     fail_where(beyond, valid, lambda row: f"date_add overflow: {counts[row]} is too far")
     ticks = np.where(beyond, 0, whole) * _DAY + in_day.astype(np.int64)
     return _from_ticks(ticks, valid, dtype)
@@ -206,12 +207,12 @@ def _to_timestamp(site: Site) -> ArrayFunction:
 def _iso_times(column: pa.Array) -> pa.Array:
     try:
         return parse_timestamps(column)
-    except pa.ArrowInvalid:  # whose text speaks of Arrow's types
+    except pa.ArrowInvalid:  # its text speaks of Arrow's types
         raise pa.ArrowInvalid("not an ISO 8601 time") from None
 
 
 def _strptime(column: pa.Array, form: str) -> pa.Array:
-    # Row by row: Arrow's own strptime has no fractions of a second.
+    # Row by row: Arrow's own strptime does not parse fractions of a second.
     values: list[int | None] = []
     for row, text in enumerate(python_list(column)):
         try:

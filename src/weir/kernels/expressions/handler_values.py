@@ -1,8 +1,7 @@
 """Settles values that handler code merges or emits: checks them, and copies mutable ones.
 
-Handlers are Python, so what Python counts as a number is one: a bool is an int. Apart from that a
-value is converted as all values of user code are (`user_values.py`): exactly, or not at
-all.
+Handlers are Python, so every Python number is accepted as one: a bool is an int. Otherwise, a value
+is converted as all values of user code are (`user_values.py`): exactly, or not at all.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from weir.kernels.expressions.user_values import ConvertValue, settler
 
 @lru_cache(maxsize=1024)
 def settled_value(dtype: pa.DataType) -> ConvertValue:
-    """Return a function that settles values of a type, or raises `Misfit`.
+    """Return a function that settles a value of this type, or raises `Misfit`.
 
     >>> settled_value(pa.int64())(True), settled_value(pa.float64())(2)
     (1, 2.0)

@@ -1,11 +1,12 @@
 """Arithmetic and comparison on columns, with the results that CPython gives.
 
 Contract of all `py_…` functions
-1. Where a function gives a value, it is CPython's. It raises `RowFailure` where CPython would raise
-   (None in arithmetic, a zero divisor), where the value does not fit the column's type (an int
-   beyond 64 bits), and where only CPython can tell (a float against an int that no DOUBLE is).
-2. Such a failure is never shown: `py_rows` then has CPython compute the rows, which gives their
-   values, or its own error. So a failure may name any row.
+1. Where a function returns a value, it is CPython's. It raises `RowFailure` where CPython would
+   raise (None in arithmetic, a zero divisor), where the value does not fit the column's type (an
+   int beyond 64 bits), and where only CPython can decide (a float against an int that no DOUBLE
+   equals).
+2. Such a failure is never shown. Instead, `py_rows` has CPython compute the rows, which gives their
+   values, or CPython's own error. So a failure may name any row.
 3. NULL is None.
 """
 
@@ -32,11 +33,11 @@ from weir.kernels.expressions.evaluation import (
 )
 
 _EXACT = 1 << 53
-"""Up to here every int is a double."""
+"""Up to this number, every int is a double."""
 _INT64 = float(1 << 63)
 _NEAR_HALF = 1e-4
 _EXACT_WHOLE = 2.0**51
-# What Python's datetime and date can hold, in microseconds and days since 1970.
+# The ranges of Python's datetime and date, in microseconds and days since 1970.
 _PYTHON_TIMES = {TIMESTAMP: (-62135596800000000, 253402300799999999), DATE: (-719162, 2932896)}
 _IEEE: Mapping[str, ArrayFunction] = {
     "lt": pc.less,
@@ -47,7 +48,7 @@ _IEEE: Mapping[str, ArrayFunction] = {
 
 
 def asks_python(why: str) -> RowFailure:
-    """Make the failure that has CPython compute the rows."""
+    """Return the failure that makes CPython compute the rows."""
     return RowFailure(0, why)
 
 
@@ -58,8 +59,7 @@ def refuse_none(*data: Datum) -> None:
 
 
 def present(function: ArrayFunction) -> ArrayFunction:
-    """Let a function of Arrow data fail where an argument is None, and ask CPython where Arrow
-    fails."""
+    """Make a function fail if an argument is None, and leave Arrow's failures to CPython."""
 
     def run(*args: Datum) -> pa.Array:
         refuse_none(*args)
@@ -72,12 +72,12 @@ def present(function: ArrayFunction) -> ArrayFunction:
 
 
 def as_doubles(datum: Datum) -> Datum:
-    """Return ints as the nearest doubles, as Python does in arithmetic."""
+    """Convert ints to the nearest doubles, as Python does in arithmetic."""
     return datum.cast(DOUBLE, safe=False) if datum.type != DOUBLE else datum
 
 
 def exact_doubles(datum: Datum) -> Datum:
-    """Return ints as doubles; fail where one may be no double."""
+    """Convert ints to doubles; fail if one might not be exact."""
     if datum.type == DOUBLE:
         return datum
     if isinstance(datum, pa.Scalar):
@@ -112,7 +112,7 @@ def _arithmetic(name: str) -> Builder:
 def _divide(left: Datum, right: Datum) -> pa.Array:
     refuse_none(left, right)
     both_whole = BIGINT == left.type == right.type
-    # Python rounds the quotient of two ints once; so does this, if both are doubles.
+    # Python rounds the quotient of two ints once. So does this, if both are exact doubles.
     convert = exact_doubles if both_whole else as_doubles
     a, b = convert(left), convert(right)
     _refuse_zero(b)
@@ -204,8 +204,8 @@ def _round_digits(site: Site) -> ArrayFunction:
         with np.errstate(all="ignore"):
             scaled = values * power
             whole = np.rint(scaled)
-            # Whole / power is one rounding of exact numbers, as Python's is. Where the next
-            # digit is near a half, or the number is huge, Python's own function decides.
+            # Whole / power rounds exact numbers once, as Python does. Where the next digit is near
+            # a half, or the number is huge, Python's own function decides.
             sure = np.abs(np.abs(scaled - whole) - 0.5) > _NEAR_HALF
             sure &= np.abs(whole) < _EXACT_WHOLE
             result = np.copysign(whole / power, values)
@@ -242,7 +242,7 @@ def _order(name: str) -> Builder:
 
 
 def equal(left: Datum, right: Datum) -> pa.Array:
-    """Tell where two values are equal as Python's are: None is equal to None alone."""
+    """Return whether two values are equal in Python; None is equal only to None."""
     a, b = _comparable(left, right)
     same = pc.equal(a, b)
     if not same.null_count:
@@ -253,7 +253,7 @@ def equal(left: Datum, right: Datum) -> pa.Array:
 
 
 def _extreme(name: str) -> Builder:
-    """Keep the first but where the second is larger (max) or smaller (min)."""
+    """Build min or max: keep the first value unless the second is smaller or larger."""
     beats = _IEEE["gt" if name == "max" else "lt"]
     return plain(present(lambda a, b: pc.if_else(beats(b, a), b, a)))
 

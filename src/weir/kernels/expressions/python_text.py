@@ -40,7 +40,7 @@ _LAST = 1 << 40
 
 
 def ascii_rows(column: pa.Array) -> Mask | None:
-    """Return which texts have ASCII characters only, or None when that is all of them."""
+    """Return the mask of the texts that are all ASCII, or None if all texts are."""
     return None if all_ascii(column) else np.asarray(pc.string_is_ascii(column))
 
 
@@ -56,7 +56,7 @@ def by_ascii(
     slow: Callable[[str], object],
     dtype: pa.DataType,
 ) -> pa.Array:
-    """Compute texts of ASCII characters by `fast`, the others one by one by `slow`."""
+    """Compute ASCII texts by `fast`, and the others one by one by `slow`."""
     fits = ascii_rows(column)
     if fits is None:
         return fast(column).cast(dtype)
@@ -85,7 +85,7 @@ def _trim(name: str) -> Builder:
 
 
 def _constant_text(function: ArrayFunction) -> Builder:
-    """Make a builder for a function of a column and of a text that is a literal."""
+    """Make a builder for a function of a column and a literal text."""
 
     def build(site: Site) -> ArrayFunction:
         text = site.constant(1)
@@ -232,7 +232,8 @@ def _matches(site: Site) -> ArrayFunction:
     def fast(column: pa.Array) -> pa.Array:
         if not needle:
             return pc.match_substring_regex(column, written)
-        # Every match contains a fixed part: a search for it, much faster, selects the candidates.
+        # Every match contains a fixed part. Searching for that is much faster and finds the
+        # candidates.
         rows = np.flatnonzero(np.asarray(contains(column, needle)))
         is_match = np.zeros(len(column), dtype=np.bool_)
         is_match[rows] = pc.match_substring_regex(column.take(pa.array(rows)), written)

@@ -1,7 +1,7 @@
-"""Searches texts for a pattern, or cuts them at it, at the speed of memory.
+"""Searches texts for a pattern, and splits texts, at the speed of memory.
 
 Both functions read the bytes of a column as one long text: rows are stored one after the other.
-Arrow's own functions take one text at a time, and one byte at a time.
+Arrow's own functions read one text at a time, and one byte at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weir.kernels.structures.rows import bitmap, valid_mask
 
 
 def contains(column: pa.Array, sought: str) -> pa.Array:
-    """Tell whether each text contains the sought one; NULL for NULL.
+    """Return whether each text contains the sought one; NULL for NULL.
 
     >>> contains(pa.array(["abc", "b", None, ""]), "bc").to_pylist()
     [True, False, None, False]
@@ -31,7 +31,7 @@ def contains(column: pa.Array, sought: str) -> pa.Array:
 
 
 def split(column: pa.Array, separator: str) -> pa.Array:
-    """Cut each text at the separators, which must not be empty; NULL for NULL.
+    """Split each text at the separator, which must not be empty; NULL for NULL.
 
     >>> split(pa.array(["a b", "", None, " c"]), " ").to_pylist()
     [['a', 'b'], [''], None, ['', 'c']]

@@ -14,9 +14,9 @@ _BLOCK = 64
 def find_in_rows(text: U8s, places: U64s, pattern: ReadBytes):
     """Tell whether each row contains the pattern.
 
-    A block of 64 bytes is skipped if nowhere in it the first and the last byte of the pattern stand
-    at their distance; that costs a few instructions. It is so fast only because numbers are
-    unsigned.
+    A match has the pattern's first and last byte at a fixed distance. A block of 64 bytes is
+    skipped if it has no such pair, which costs a few instructions. That is so fast only because the
+    numbers are unsigned.
     """
     found = np.zeros(len(places) - 1, dtype=np.bool_)
     one, block, last = np.uint64(1), np.uint64(_BLOCK), np.uint64(len(pattern) - 1)
@@ -42,7 +42,7 @@ def find_in_rows(text: U8s, places: U64s, pattern: ReadBytes):
                         row += 1
                     if at + last < places[row + 1]:
                         found[row] = True
-                        at = places[row + 1]  # once is enough
+                        at = places[row + 1]  # one match per row is enough
                         break
             at += one
     return found
@@ -52,9 +52,10 @@ def find_in_rows(text: U8s, places: U64s, pattern: ReadBytes):
 def split_at_byte(
     text: U8s, places: U64s, valid: Booleans, separator: U8, data: U8s, ends: I32s, cuts: I32s
 ):
-    """Write the parts between the separators end to end; return how many bytes they are.
+    """Write the parts between the separators end to end; return their length in bytes.
 
-    Every byte is written, and a separator is written over: so there is no branch to mispredict.
+    Every byte is written, and the next byte overwrites a separator: so there is no branch to
+    mispredict.
     """
     one = np.uint64(1)
     used = part = np.uint64(0)
@@ -77,7 +78,7 @@ def split_at_byte(
 def split_at_text(
     text: U8s, places: U64s, valid: Booleans, between: ReadBytes, data: U8s, ends: I32s, cuts: I32s
 ):
-    """Do as `split_at_byte` does, for a separator of several bytes."""
+    """Like `split_at_byte`, for a separator of several bytes."""
     one, width = np.uint64(1), np.uint64(len(between))
     used = part = np.uint64(0)
     for row in range(len(valid)):

@@ -1,14 +1,14 @@
-"""Calls the user's own functions, and names their failures.
+"""Calls the user's own functions, and turns what they raise into failures.
 
-If a scalar function raises, or gives a result of another type than it declares, that becomes a
-`RowFailure` with the line of the user's code. A vectorised function that fails on many rows is
-called again for parts of them, so that the failure names one event.
+If a scalar function raises, or returns a result of another type than it declares, that becomes a
+`RowFailure` with the line of the user's code. If a vectorised function fails, it is called again
+for parts of the rows until the failure can name one event.
 
 Every exception that leaves the user's code is its failure, even `SystemExit`. Only Ctrl-C passes:
-it may come while the user's code runs.
+it may be pressed while the user's code runs.
 
 With WEIR_EXTRA_CALLS in the environment, as in the second run of `--check`, functions are also
-called where nobody needs the result, which must not change any answer.
+called where the result is not needed; this must not change any answer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from weir.plan.usercode.functions import ScalarFunction, describe
 from weir.plan.usercode.made_functions import MadeFunction, RowLoop
 
 RunCall = Callable[..., pa.Array]
-"""Takes the number of rows, then an array for each argument."""
+"""Takes the count of rows, then an array for each argument."""
 _Result = TypeVar("_Result")
 
 _WEIR = os.path.dirname(weir.__file__) + os.sep
@@ -51,15 +51,16 @@ def extra_calls() -> bool:
 
 
 def build_user_call(function: ScalarFunction) -> RunCall:
-    # A function without arguments gets no arrays from which to take the number of values.
+    # A function without arguments gets no arrays, so it cannot tell how many values to return.
     if function.vectorised and function.args:
         return _vectorised(function)
     return _row_by_row(function)
 
 
 def failing_line(name: str, function: object, error: BaseException | None) -> UserCode:
-    """Find the line of the user's file where it failed; without an error, where the function is
-    defined."""
+    """Return the line of the user's file where the function failed.
+
+    Without an error, it is the line where the function is defined."""
     code = _code_of(function)
     file = code.co_filename if code is not None else "<built-in>"
     line = code.co_firstlineno if code is not None else 0
@@ -71,8 +72,10 @@ def failing_line(name: str, function: object, error: BaseException | None) -> Us
 
 
 def handler_line(name: str, run: object, error: BaseException) -> UserCode:
-    """Find the line of the handler that failed within `run`, which is Weir's own; its frame is
-    the first that is none of Weir's. `name` has the names of all handlers that it may be."""
+    """Return the line of the handler that failed within `run`, a function that Weir generated.
+
+    It is in the first frame that is not Weir's. `name` has the names of all handlers that it may
+    be."""
     frames = traceback.extract_tb(error.__traceback__)
     users = [f for f in frames if not f.filename.startswith(_WEIR) and f.lineno is not None]
     own = [f for f in users if f.filename == users[0].filename]
@@ -83,10 +86,10 @@ def handler_line(name: str, run: object, error: BaseException) -> UserCode:
 
 
 def _place(frame: traceback.FrameSummary) -> ProgramPlace | None:
-    """Return the place of a frame, with its line; None where there is no source."""
+    """Return the place of a frame, with its line of text; None if there is no source."""
     if frame.lineno is None or frame.colno is None or not frame.line:
         return None
-    # Python counts bytes of UTF-8 from the beginning of the line, and gives the line stripped.
+    # Python counts UTF-8 bytes from the beginning of the line, but returns the line stripped.
     whole = linecache.getline(frame.filename, frame.lineno).rstrip()
     column = len(whole.encode()[: frame.colno].decode(errors="replace"))
     indent = len(whole) - len(whole.lstrip())
@@ -94,8 +97,8 @@ def _place(frame: traceback.FrameSummary) -> ProgramPlace | None:
 
 
 def _code_of(function: object) -> CodeType | None:
-    # A decorated function is looked through; a class runs its __init__, a callable object its
-    # __call__.
+    # For a decorated function, use what it wraps; for a class, its __init__; for a callable object,
+    # its __call__.
     if isinstance(function, type):
         # mypy warns that an instance may have another __init__; here it is the class itself.
         function = function.__init__  # type: ignore[misc]
@@ -108,9 +111,9 @@ def _code_of(function: object) -> CodeType | None:
 
 
 def check_not_interrupted(error: BaseException, function: object) -> None:
-    """Raise the error again if it is Ctrl-C, pressed while the user's code ran.
+    """Raise the error again if it is a Ctrl-C, pressed while the user's code ran.
 
-    A KeyboardInterrupt that a `raise` in the function's own file raised is its failure.
+    But a KeyboardInterrupt from a `raise` in the function's own file is a failure of the function.
     """
     if not isinstance(error, KeyboardInterrupt):
         return
@@ -130,9 +133,9 @@ def guarded(
     event: object,
     of: object = None,
 ) -> _Result:
-    """Call the user's code; what it raises becomes `OperatorFailed` with the line and the event.
+    """Call the user's code; turn what it raises into `OperatorFailed`, with the line and the event.
 
-    `of` is the user's function where `call` is not the function itself.
+    `of` is the user's function if `call` is not that function itself.
     """
     try:
         return call(*arguments)
@@ -162,7 +165,7 @@ def _row_by_row(function: ScalarFunction) -> RunCall:
             failed_at = failing_line(function.name, call, None)
             raise RowFailure(failure.row, failure.why, failed_at) from None
         try:
-            # Made when it is needed: most columns never ask for their rows.
+            # Made only when it is needed: most columns never need their rows.
             loop = call.make_loop() if isinstance(call, MadeFunction) else _loop_over(call)
             if extra:
                 loop(_ignored, _rows(columns, length, 1))
@@ -180,7 +183,7 @@ def _row_by_row(function: ScalarFunction) -> RunCall:
 
 
 def _copied(values: list[object], column: pa.Array) -> list[object]:
-    """Return values as handler code gets them: all its own, and all NaNs one object."""
+    """Return values as handler code gets them: its own copies, with all NaNs the same object."""
     if column.type == DOUBLE and pc.any(pc.is_nan(column)).as_py():
         return [math.nan if value != value else value for value in values]
     copy = copier(column.type)
@@ -196,7 +199,7 @@ def _loop_over(call: Callable[..., object]) -> RowLoop:
 
 
 def _ignored(result: object) -> None:
-    """Take a result that nobody needs."""
+    """Consume a result that is not needed."""
 
 
 def _rows(columns: Sequence[list[object]], length: int, most: int) -> Iterable[tuple[object, ...]]:
@@ -207,8 +210,7 @@ def _rows(columns: Sequence[list[object]], length: int, most: int) -> Iterable[t
 
 
 def python_values(column: pa.Array) -> list[object]:
-    """Return the values as Python has them; raise `RowFailure` for the first that it cannot
-    have."""
+    """Return the values as Python's; raise `RowFailure` for the first that Python lacks."""
     try:
         return python_list(column)
     except (ValueError, OverflowError):  # a time beyond the year 9999
@@ -223,8 +225,9 @@ def python_values(column: pa.Array) -> list[object]:
 
 
 def python_rows(columns: Sequence[pa.Array]) -> Iterator[tuple[object, ...]]:
-    """Give the rows of one or more columns, converted as they are asked for; raise `RowFailure`
-    for the first that Python cannot have."""
+    """Yield the rows of one or more columns, converted lazily.
+
+    Raise `RowFailure` for the first row that Python cannot represent."""
     for start, end in slices(len(columns[0])):
         try:
             values = [python_values(c.slice(start, end - start)) for c in columns]
@@ -237,7 +240,7 @@ def _wrong_type(function: ScalarFunction, row: int, why: str) -> RowFailure:
     failed_at = failing_line(function.name, function.function, None)
     if not isinstance(function.function, MadeFunction):
         return RowFailure(row, f"it must return {why}", failed_at)
-    # It computes a value within a handler: its line is that of the value.
+    # The function computes a value within a handler; the line is the value's.
     linecache.checkcache(failed_at.file)
     text = linecache.getline(failed_at.file, failed_at.line).strip()
     place = ProgramPlace(failed_at.line, 1, failed_at.file, text) if text else None
@@ -266,8 +269,7 @@ def _vectorised(function: ScalarFunction) -> RunCall:
 
 
 def _checked(function: ScalarFunction, result: object, length: int) -> pa.Array:
-    """Return the result as an array with memory of its own: the function may write into what it
-    returned."""
+    """Return the result as an array with memory of its own: the function may change the result."""
     if isinstance(result, pa.ChunkedArray):
         result = result.combine_chunks()
     elif isinstance(result, np.ndarray) and result.ndim == 1:
@@ -303,17 +305,17 @@ def _kind(result: object, declared: pa.DataType) -> str:
     if not isinstance(result, pa.Array):
         return shown(result)
     name = type_name(result.type)
-    return name if name != type_name(declared) else str(result.type)  # apart in NULLs allowed
+    return name if name != type_name(declared) else str(result.type)  # they differ in NULLs allowed
 
 
 def _first_failing(call: Callable[..., object], args: Sequence[pa.Array]) -> int:
-    """Find the first row on which the function fails, alone or with those before it."""
-    low, high = 0, len(args[0])  # fails on the first `high` rows, not on the first `low`
+    """Return the first row on which the function fails, alone or with the rows before it."""
+    low, high = 0, len(args[0])  # it fails on the first `high` rows, but not on the first `low`
     while high - low > 1:
         middle = (low + high) // 2
         try:
             call(*(a.slice(0, middle) for a in args))
-        except BaseException as error:  # looked for, not swallowed: the caller raises the first
+        except BaseException as error:  # only the first failure is sought; the caller raises it
             check_not_interrupted(error, call)
             high = middle
         else:

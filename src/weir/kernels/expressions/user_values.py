@@ -1,12 +1,12 @@
 """Converts values of the user's code to a declared type: exactly, or not at all.
 
 Contract
-1. A table in docs/how-to/user-code.md lists what is accepted: values that mean the same in the
-   declared type, in one way only. 1.0 is not a BIGINT, True not a number, a naive datetime not a
-   TIMESTAMP. None is NULL, for every type and inside LIST and STRUCT.
-2. A *plain* value is the Python value that Arrow would give back for it. Arrow makes columns of
-   plain values at once; only other values are converted one by one.
-3. A converted value shares no memory that can change with the value that the user gave.
+1. A table in docs/how-to/user-code.md lists what is accepted: values with only one meaning in the
+   declared type. 1.0 is not a BIGINT, True not a number, a naive datetime not a TIMESTAMP. None is
+   NULL, for every type and inside LIST and STRUCT.
+2. A *plain* value is the Python value that Arrow would return for it. Arrow converts whole columns
+   of plain values at once; only other values are converted one by one.
+3. A converted value shares no mutable memory with the user's value.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ _short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = 10
 
 
 class Misfit(Exception):
-    """A value is not of the declared type; the text is "BIGINT, not 1.5 (float)"."""
+    """A value is not of the declared type; the text reads "BIGINT, not 1.5 (float)"."""
 
     def __init__(self, dtype: pa.DataType, value: object, why: str = "") -> None:
         super().__init__(f"{type_name(dtype)}, not {shown(value)}{why}")
 
 
 def shown(value: object) -> str:
-    """Write a value of the user's as messages show it: shortened, with its type."""
+    """Return a user's value as messages show it: shortened, with its type."""
     kind = type(value).__name__
     try:
         return f"{_short.repr(value)} ({kind})"
@@ -94,7 +94,7 @@ def typed_array(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
             raise RowFailure(start + failure.row, failure.why) from failure.__cause__
     try:
         return pa.concat_arrays(parts)
-    except pa.ArrowInvalid:  # more bytes than an array can hold
+    except pa.ArrowInvalid:  # more bytes than one array can hold
         full = np.cumsum([part.nbytes for part in parts]) > _MOST_BYTES
         raise _too_much(int(np.argmax(full)) * SLICE) from None
 
@@ -104,7 +104,7 @@ def _typed(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
         try:
             return _whole(pa.array(values, dtype))
         except _MISFITS:
-            pass  # one of them is too large; below we see which
+            pass  # one value is too large; the code below finds which
     convert = converter(dtype)
     converted: list[object] = []
     for row, value in enumerate(values):
@@ -128,7 +128,7 @@ def _holds(value: object, dtype: pa.DataType) -> bool:
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):  # Arrow's way to have more than one array can hold
+    if isinstance(column, pa.ChunkedArray):  # Arrow's way to hold more than fits one array
         raise _too_much(len(column.chunk(0)))
     return column
 
@@ -139,7 +139,7 @@ def _too_much(row: int) -> RowFailure:
 
 
 def is_plain(values: Sequence[object], dtype: pa.DataType) -> bool:
-    """Tell whether all values are plain (None aside); numbers may still be too large."""
+    """Tell whether all values other than None are plain; numbers may still be too large."""
     kinds = set(map(type, values))
     kinds.discard(NoneType)
     if dtype in _PLAIN:
@@ -163,13 +163,14 @@ def is_plain(values: Sequence[object], dtype: pa.DataType) -> bool:
 def _is_utc(value: object) -> bool:
     if not isinstance(value, datetime):
         return value is None
-    # Zones of the user's own may do anything when they are asked.
+    # A user's own time zone may run any code.
     return type(value.tzinfo) in (timezone, ZoneInfo) and value.utcoffset() == timedelta()
 
 
 def plain_value(value: object, dtype: pa.DataType) -> object:
-    """Return the value as Arrow would give it back, the same object where it is plain; else
-    raise `Misfit`."""
+    """Return the value as Arrow would return it: the same object if it is plain.
+
+    Raise `Misfit` if it does not fit the type."""
     kind = type(value)
     if kind is _PLAIN.get(dtype):
         if kind is str:
@@ -188,8 +189,9 @@ def plain_value(value: object, dtype: pa.DataType) -> object:
 
 @lru_cache(maxsize=1024)
 def settler(dtype: pa.DataType) -> ConvertValue:
-    """Return a function that turns one value into what a snapshot would give back for it, in
-    memory of its own, or raises `Misfit`."""
+    """Return a function that converts one value to what a snapshot would restore.
+
+    The result has memory of its own. The function raises `Misfit` if the value does not fit."""
     if pa.types.is_nested(dtype):
         settle = _guarded(_nested(dtype, settler), dtype)
         return (
@@ -212,7 +214,7 @@ def settler(dtype: pa.DataType) -> ConvertValue:
 
 
 def _plain_list(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
-    """Return what settles a LIST, with a fast path for lists whose elements are all plain."""
+    """Return a function that settles a LIST, with a fast path for lists of plain elements."""
     kind, limit = _PLAIN.get(dtype.value_type), 1 << _BITS.get(dtype.value_type, 0)
     if kind not in (int, float, bool, str):
         return otherwise
@@ -231,7 +233,7 @@ def _plain_list(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
 
 
 def _plain_struct(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
-    """Return what settles a STRUCT, with a fast path for structs whose fields are all plain."""
+    """Return a function that settles a STRUCT, with a fast path for structs of plain fields."""
     kinds = [(field.name, _PLAIN.get(field.type)) for field in dtype]
     if any(kind not in (int, float, bool, str) for _, kind in kinds) or not kinds:
         return otherwise
@@ -254,13 +256,12 @@ def _plain_struct(dtype: pa.DataType, otherwise: ConvertValue) -> ConvertValue:
 
 @lru_cache(maxsize=1024)
 def converter(dtype: pa.DataType) -> ConvertValue:
-    """Return a function that turns one value into one that Arrow takes as it is, or raises
-    `Misfit`."""
+    """Return a function that converts one value for Arrow, or raises `Misfit`."""
     return _guarded(_converter(dtype), dtype)
 
 
 def _guarded(convert: ConvertValue, dtype: pa.DataType) -> ConvertValue:
-    """Let None pass, and name what the value's own methods raise."""
+    """Return a converter that accepts None; failures of the value's own methods become `Misfit`."""
 
     def run(value: object) -> object:
         if value is None:
@@ -269,7 +270,7 @@ def _guarded(convert: ConvertValue, dtype: pa.DataType) -> ConvertValue:
             return convert(value)
         except (Misfit, KeyboardInterrupt):
             raise
-        except BaseException as error:  # of the value's own methods
+        except BaseException as error:  # the value's own methods failed
             raise Misfit(dtype, value, f": {describe(error)}") from error
 
     return run
@@ -290,10 +291,10 @@ def _fits_bits(value: object, dtype: pa.DataType) -> bool:
 
 
 def _whole_number(value: object) -> int | None:
-    """Return the value if it is an integer of Python's or NumPy's, and no bool."""
+    """Return the value if it is an integer of Python or NumPy, but not a bool."""
     if isinstance(value, int):
         return None if isinstance(value, bool) else int.__int__(value)
-    if isinstance(value, np.integer) and value.dtype.kind in "iu":  # a timedelta64 is one too
+    if isinstance(value, np.integer) and value.dtype.kind in "iu":  # so is timedelta64
         return int(value)
     return None
 
@@ -351,7 +352,7 @@ def _date(value: object, dtype: pa.DataType) -> date:
 
 
 def _timestamp(value: object, dtype: pa.DataType) -> int:
-    """Convert a time to microseconds since 1970, as `event.vs` has them."""
+    """Convert a time to microseconds since 1970, the unit of `event.vs`."""
     number = _whole_number(value)
     if number is not None:
         return _integer(number, BIGINT)
@@ -388,7 +389,7 @@ _SIMPLE: dict[pa.DataType, Callable[[object, pa.DataType], object]] = {
 
 
 def _nested(dtype: pa.DataType, of: Callable[[pa.DataType], ConvertValue]) -> ConvertValue:
-    """Return the conversion of a LIST or STRUCT; `of` gives that of what is inside."""
+    """Return the converter of a LIST or STRUCT; `of` returns that of an inner type."""
     if pa.types.is_list(dtype):
         return _list(dtype, of(dtype.value_type))
     return _struct(dtype, [(field.name, of(field.type)) for field in dtype])

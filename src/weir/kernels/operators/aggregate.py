@@ -44,8 +44,7 @@ from weir.plan.windows import CountWindow, Hopping, Session, SnapshotWindow
 
 
 class AggregateKernel:
-    """An `AggregateKernel` computes the aggregates of each group and window (see
-    `kernel.Kernel`)."""
+    """Computes the aggregates of each group and window (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -245,7 +244,7 @@ def _measures(
     panes: Panes,
     wanted_from: Callable[[], int],
 ) -> tuple[list[Measure], list[int]]:
-    """Return the measures, and for each aggregate the index of its column among theirs."""
+    """Return the measures; for each aggregate, also the index of its column among all of theirs."""
     additive = [i for i, a in enumerate(aggregates) if a.function in ADDITIVE]
     others = [i for i in range(len(aggregates)) if i not in additive]
     measures: list[Measure] = [LaneMeasure([aggregates[i] for i in additive], below)]

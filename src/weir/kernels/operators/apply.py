@@ -2,14 +2,14 @@
 
 There is one instance of the user's class for each key. The kernel calls it event by event in merge
 order, with its timers in between: `on_time(t)` comes after all events with vs < t and before those
-at t, in order of keys. Rows that are emitted at time t have vs ≥ t. There are Python calls for
+at t, in the order of the keys. Rows that are emitted at time t have vs ≥ t. Python is called for
 every row, since the code is the user's.
 
 Keys are looked up by a hash with a secret (`structures/keys.py`). Python's own hash of numbers and
-tuples has none, so crafted keys could make a dictionary slow.
+tuples has no secret, so crafted keys could make a dictionary slow.
 
-An emitted row is converted to its type at once, and so copied (`user_context.py`). State always
-has the form in which a snapshot gives it back (`user_instances.py`).
+An emitted row is converted to its type at once, and so copied (`user_context.py`). State always has
+the form that a snapshot restores (`user_instances.py`).
 """
 
 from __future__ import annotations
@@ -43,19 +43,20 @@ from weir.plan.operators import Apply, schema
 
 @dataclass(slots=True)
 class _Member:
-    """A `_Member` is one key's instance, with the key's values as they are, what they are sorted
-    by, and its pending timers."""
+    """One key's instance, with its pending timers.
+
+    `values` are the key's values as they are, `order` is what they are sorted by."""
 
     instance: object
     values: tuple[object, ...]
     order: tuple[object, ...]
     rest: MadeAttributes
-    """The undeclared attributes that the instance had at first."""
+    """The undeclared attributes of the instance when it was new."""
     timers: set[int] = field(default_factory=set)
 
 
 class ApplyKernel:
-    """An `ApplyKernel` runs the user's own operator, one instance a key (see `kernel.Kernel`)."""
+    """Runs the user's own operator, with one instance per key (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -83,7 +84,7 @@ class ApplyKernel:
             for event, key in self._merged(slices, events):
                 self._fire(event.vs)
                 self._deliver(event, key)
-            # Everything before the CTI has come, so timers at the CTI itself are due.
+            # All events before the CTI have come, so timers at the CTI itself are due.
             self._fire(cti)
             for key, after in self._changed.items():
                 self._user.check_nested(self._members[key].instance, after)
@@ -97,7 +98,7 @@ class ApplyKernel:
     def _events(self, port: int, batch: Batch) -> list[Event]:
         try:
             return _events(batch, self._inputs[port].names, port)
-        except RowFailure as failure:  # a value that Python has not
+        except RowFailure as failure:  # a value that Python cannot represent
             shape = self._inputs[port]
             error = self._user.failed(event_at(batch, shape, failure.row), failure.why)
             error.row = failed_row(batch, failure.row, port)
@@ -106,7 +107,7 @@ class ApplyKernel:
     def _name(
         self, error: OperatorFailed, slices: Sequence[Batch], events: Sequence[Sequence[Event]]
     ) -> None:
-        """Show the event of an error as it arrived: the user's code may have changed it."""
+        """Set the error's event to the event as it arrived: the user's code may have changed it."""
         for port, batch in enumerate(slices):
             for row, event in enumerate(events[port]):
                 if event is error.event:
@@ -116,7 +117,7 @@ class ApplyKernel:
     def _merged(
         self, slices: Sequence[Batch], events: Sequence[list[Event]]
     ) -> Iterator[tuple[Event, int]]:
-        """Give the events of all inputs in order, each with the number of its key."""
+        """Yield the events of all inputs in order, each with the number of its key."""
         keys = [self._numbers(port, batch) for port, batch in enumerate(slices)]
         if len(events) == 1:
             yield from zip(events[0], keys[0], strict=True)
@@ -124,7 +125,7 @@ class ApplyKernel:
         depth = max(len(b.origin) for b in slices)
         origins = [_origins(b, depth) for b in slices]
         order = [(p, i) for p, of_port in enumerate(events) for i in range(len(of_port))]
-        # Both inputs in one order: (vs, origin), then the first input before the second.
+        # One order for both inputs: (vs, origin), then the first input before the second.
         order.sort(key=lambda at: (events[at[0]][at[1]].vs, origins[at[0]][at[1]], at))
         yield from ((events[port][i], keys[port][i]) for port, i in order)
 
@@ -169,7 +170,7 @@ class ApplyKernel:
         return _Member(instance, values, _order(values), self._user.rest(instance))
 
     def _rehearse(self, event: Event) -> None:
-        """Call an instance that is thrown away, and ignore what it does."""
+        """Call an instance that is then thrown away, and ignore what it does."""
         context = Context(self._schema.columns)
         context.begin(event.vs, event.vs + 1)
         scratch = deepcopy(event.values)
@@ -200,7 +201,7 @@ class ApplyKernel:
         ):
             try:
                 columns.append(typed_array(column, dtype))
-            except RowFailure as failure:  # of what is too much only: all values are of the type
+            except RowFailure as failure:  # only of too much data: all values have the right type
                 why = f"column {name} must be {failure.why}"
                 raise self._user.failed(f"the row it emits at {vs[failure.row]}", why) from None
         batch = Batch(np.array(vs, np.int64), np.array(ve, np.int64), tuple(columns))
@@ -240,7 +241,7 @@ class ApplyKernel:
             heapq.heappush(self._timers, (row["$time"], next(self._tie), key))
 
     def _stored(self, table: pa.Table) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Give the rows of a snapshot's table, each with the number of its key."""
+        """Yield the rows of a snapshot's table, each with the number of its key."""
         columns = [table.column(name).combine_chunks() for name in self._keys[0]]
         yield from zip(self._encoded(columns, table.num_rows), _rows(table), strict=True)
 
@@ -258,8 +259,9 @@ def _events(batch: Batch, names: Sequence[str], port: int) -> list[Event]:
 
 
 def _origins(batch: Batch, depth: int) -> list[tuple[int, ...]]:
-    """Return each row's origin: a shorter one before the longer ones it begins, a missing one
-    after all."""
+    """Return each row's origin, so that shorter ones sort before the longer ones that they begin.
+
+    A missing origin sorts after all."""
     fill = -1 if batch.origin else OPEN
     padding: list[Int64s] = [np.full(len(batch), fill)] * (depth - len(batch.origin))
     columns = [o.tolist() for o in (*batch.origin, *padding)]
@@ -267,8 +269,7 @@ def _origins(batch: Batch, depth: int) -> list[tuple[int, ...]]:
 
 
 def _order(values: Iterable[object]) -> tuple[object, ...]:
-    """Return a sort key for keys in the order of values: NULL first, NaN last, strings by their
-    bytes."""
+    """Return a key that sorts by value: NULL first, NaN last, strings by their bytes."""
     return tuple(_sort_key(value) for value in values)
 
 

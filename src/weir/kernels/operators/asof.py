@@ -1,8 +1,8 @@
-"""ASOF JOIN pairs each left row with the latest right row at or before its start.
+"""ASOF JOIN pairs each left row with the latest right row that starts no later.
 
-Right rows are held by key, newest first: only the newest of each key, or all of them when a
-condition may reject the newest. Left rows are not held: all right rows that start no later
-than a left row are there when its slice comes.
+Right rows are held by key, newest first: only the newest of each key, or all of them if a condition
+may reject the newest. Left rows are not held: when their slice comes, all right rows that start no
+later have come too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weir.plan.schema import Schema
 
 
 class AsofKernel:
-    """An `AsofKernel` runs ASOF joins (see `kernel.Kernel`)."""
+    """Runs ASOF joins (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -91,7 +91,7 @@ class AsofKernel:
         return slots
 
     def _search(self, left: Batch, candidates: Int64s) -> Int64s:
-        """Go, for each left row, from newer to older right rows until the condition holds."""
+        """For each left row, walk from newer to older right rows until the condition holds."""
         assert self._condition is not None
         result = np.full(len(left), -1, dtype=np.int64)
         rows = np.flatnonzero(candidates >= 0)
@@ -124,7 +124,7 @@ class AsofKernel:
 
     def load(self, tables: Mapping[str, pa.Table]) -> None:
         batch, _ = table_rows(tables["right"])
-        order = np.argsort(batch.vs, kind="stable")  # tables of several vertices end to end
+        order = np.argsort(batch.vs, kind="stable")  # the tables of several vertices, concatenated
         batch = batch.take(order)
         groups = self._keys.encode(batch, self._right_keys)
         slots = self._hold(batch, groups)

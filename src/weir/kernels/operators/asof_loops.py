@@ -19,8 +19,9 @@ def latest_rows(
     older: I64s,
     only_newest: Bool,
 ):
-    """Find the newest right row of each left row's key (−1 for none), and the right rows so
-    replaced."""
+    """Return each left row's newest right row (−1 for none), and the right rows that were replaced.
+
+    It is the newest row of the same key that starts no later."""
     found = np.full(len(left_vs), -1, dtype=np.int64)
     replaced = np.empty(len(slots), dtype=np.int64)
     count = j = 0

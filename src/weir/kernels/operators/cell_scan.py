@@ -1,4 +1,4 @@
-"""A cell scan takes the requests of a slice in order and keeps the cells of a scan's states.
+"""A cell scan runs the requests of a slice in order, and keeps the cells of a scan's states.
 
 State scans and final states share it: keys as numbers of groups, cells that are fast
 (`fast_cells.py`) or Python objects (`slow_cells.py`), snapshots, and the saved cells from which a
@@ -40,7 +40,7 @@ _NOBODY = np.empty(0, dtype=np.int64)
 
 
 class CellScan:
-    """A `CellScan` keeps cells by group, and merges and reads them in the order of requests."""
+    """Keeps cells by group, and merges and reads them in the order of requests."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class CellScan:
         depth: int,
         restored: Mapping[int, int],
     ) -> None:
-        """Make a scan; `restored` has the state of each port that brings saved cells."""
+        """Make a scan; `restored` maps each port that brings saved cells to its state."""
         self._inputs, self._depth, self._states = inputs, depth, states
         self._key_names, self._restored = keys, restored
         self._keys = [[s.index(k) for k in ks] for s, ks in zip(inputs, keys, strict=True)]
@@ -94,7 +94,7 @@ class CellScan:
     # --- requests ----------------------------------------------------------------------------
 
     def run(self, slices: Sequence[Batch], right_from: int = START) -> list[pa.Array]:
-        """Take all requests of these rows; return a column of answers for each read.
+        """Run all requests of these rows; return a column of answers for each read.
 
         Windows are not folded for rows before `right_from`, which are not needed.
         """
@@ -142,7 +142,9 @@ class CellScan:
         self._fast.plan(self._programs, requests)
 
     def _groups_of(self, slices: Sequence[Batch]) -> list[Int64s]:
-        """Return the groups of all rows; rows that merge make theirs, others may have none."""
+        """Return the groups of all rows.
+
+        Rows that merge create their groups; other rows may have none."""
         result = [_NOBODY] * len(slices)
         later: list[tuple[int, Hashes, Int64s]] = []
         for port, batch in enumerate(slices):
@@ -159,7 +161,7 @@ class CellScan:
             result[port] = np.empty(len(batch), dtype=np.int64)
             result[port][rows] = self._groups.encode(keys, hashes, rows)
             later.append((port, hashes, others))
-        for port, (first, second), others in later:  # after all who may make groups
+        for port, (first, second), others in later:  # after all rows that may create groups
             result[port][others] = self._groups.find((first[others], second[others]))
         self._fast.reset(self._groups.take_fresh(), self._groups.capacity)
         return result
@@ -167,7 +169,7 @@ class CellScan:
     def _merging(
         self, batch: Batch, port: int, merges: Sequence[StateMerge]
     ) -> npt.NDArray[np.bool_] | None:
-        """Tell which rows merge something; None: all of them."""
+        """Return the mask of the rows that merge something, or None if all do."""
         mask = np.zeros(len(batch), dtype=np.bool_)
         for merge in merges:
             if merge.condition is None:
@@ -198,12 +200,12 @@ class CellScan:
     # --- keeping -----------------------------------------------------------------------------
 
     def forget(self, time: int) -> None:
-        """Do what `drop` does, when it is worth it."""
+        """Call `drop` if it is worth it."""
         if self._sweeps.is_due(self.state_rows, time):
             self.drop(time)
 
     def drop(self, time: int) -> None:
-        """Drop cells that are the default for every read from this time on."""
+        """Drop cells that every read from this time on would see as the default."""
         if not self._ends:
             return
         live = self._groups.live()

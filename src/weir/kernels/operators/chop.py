@@ -22,7 +22,7 @@ from weir.plan.operators import Chop, schema
 
 
 class ChopKernel:
-    """A `ChopKernel` runs CHOP (see `kernel.Kernel`)."""
+    """Runs CHOP (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -43,7 +43,7 @@ class ChopKernel:
         starts, ends = self._rows.vs[slots], self._rows.ve[slots]
         if cti == OPEN and (ends == OPEN).any():
             raise self._endless(slots[ends == OPEN][:1])
-        # The grid points before `until` cut off the pieces that are due.
+        # The grid points before `until` end the pieces that are due.
         until = np.minimum(ends, cti)
         first = (starts - self._offset) // self._period
         counts = (until - 1 - self._offset) // self._period - first + 1
@@ -67,7 +67,7 @@ class ChopKernel:
 
     def _endless(self, slot: Int64s) -> EventFailed:
         event = event_at(self._rows.take(slot), self._schema, 0)
-        del event["vs"]  # not the event's own any more, but the next piece's
+        del event["vs"]  # no longer the event's own, but that of the next piece
         why = "CHOP of an open event never ends; clip it first (CLIP_DURATION)"
         return EventFailed(why, event=event)
 

@@ -1,6 +1,7 @@
 """CLIP JOIN ends a left row where the next matching right row starts.
 
-Left rows are held, linked by key, until they are clipped or end; right rows are looked at once.
+Left rows are held, linked by key, until they are clipped or end. Right rows are used at once and
+not held.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from weir.plan.schema import Schema
 
 
 class ClipKernel:
-    """A `ClipKernel` runs CLIP joins (see `kernel.Kernel`)."""
+    """Runs CLIP joins (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -49,7 +50,7 @@ class ClipKernel:
         left, right = slices
         side = self._left
         slots = self._hold(left)
-        # The right rows join their groups while this step looks at them.
+        # The groups of the right rows are held until the end of this step.
         groups = self._keys.encode(right, self._right_keys)
         self._keys.joined(groups)
         self._live.grow(self._keys.capacity)
@@ -71,7 +72,7 @@ class ClipKernel:
         parts = [(starts + 1, self._ended(clipped, starts))]
         self._forget(clipped)
         due = side.due(cti)
-        # A row that was clipped is gone; its slot may hold another by now.
+        # A clipped row is gone, and its slot may already hold another row.
         due = each_once(due[(self._held[due] != OPEN) & (side.rows.ve[due] <= cti)])
         ends = side.rows.ve[due]
         parts.append((ends, self._ended(due, ends)))
@@ -92,15 +93,14 @@ class ClipKernel:
     def _first_matches(
         self, left: Int64s, right_rows: Int64s, right: Batch
     ) -> tuple[Int64s, Int64s]:
-        """Return, for each left row that has one, the first right row for which the condition
-        holds."""
+        """Keep, for each left row, only the first right row that satisfies the condition."""
         assert self._condition is not None
         theirs = right.take(right_rows)
         columns = self._left.rows.columns(left) + theirs.columns
         kept = self._condition(Batch(theirs.vs, theirs.ve, columns))
         mask = np.asarray(pc.fill_null(kept, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
         left, right_rows = left[mask], right_rows[mask]
-        _, first = np.unique(left, return_index=True)  # pairs come in order of time
+        _, first = np.unique(left, return_index=True)  # pairs are in order of time
         return left[first], right_rows[first]
 
     def _ended(self, slots: Int64s, ends: Int64s) -> Batch:

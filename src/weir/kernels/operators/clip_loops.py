@@ -24,8 +24,8 @@ def clips(
 ):
     """Find (left slot, right row) wherever a right row starts inside a left row of its key.
 
-    It walks new left rows and right rows in order of vs, right ones first; with `at_once` a left
-    row is taken out as soon as it is found.
+    It walks new left rows and right rows in order of vs, right ones first. With `at_once`, a left
+    row is removed after its first match.
     """
     left = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)
     right = np.empty(len(slots) + len(right_vs) + 16, dtype=np.int64)

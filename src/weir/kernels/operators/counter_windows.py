@@ -23,8 +23,9 @@ from weir.kernels.structures.time_queue import Holds, TimeQueue
 
 
 class SessionWindows:
-    """A session is a run of a group's events with gaps below the timeout; positions are session
-    numbers."""
+    """Sessions are runs of a group's events with gaps below the timeout.
+
+    Positions are session numbers."""
 
     def __init__(self, panes: Panes, timeout: int) -> None:
         self._panes = panes
@@ -106,14 +107,16 @@ class SessionWindows:
 
 
 class CountWindows:
-    """The i-th window of a group holds its events i·step … i·step + n − 1; positions are the
-    numbers i."""
+    """Count windows: the i-th of a group holds its events i·step … i·step + n − 1.
+
+    Positions are the numbers i."""
 
     def __init__(self, panes: Panes, n: int, step: int) -> None:
         self._panes = panes
         self._n, self._step = n, step
         self._seen = np.zeros(0, dtype=np.int64)  # by group: how many events it has had
-        # By group: the oldest pane that has not entered, the oldest not left, the youngest.
+        # By group: the oldest pane that has not entered, the oldest that has not left, the
+        # youngest.
         self._to_enter = np.full(0, -1, dtype=np.int64)
         self._to_leave = np.full(0, -1, dtype=np.int64)
         self._youngest = np.full(0, -1, dtype=np.int64)
@@ -157,7 +160,8 @@ class CountWindows:
         return cti
 
     def forgets(self, groups: Int64s) -> npt.NDArray[np.bool_]:
-        # The count of a group's events decides where its next window begins: kept permanently.
+        # The count of a group's events decides where its next window begins, so it is kept
+        # permanently.
         return np.zeros(len(groups), dtype=np.bool_)
 
     def first_from(self, time: int) -> int:
@@ -170,7 +174,7 @@ class CountWindows:
         self._seen[groups] = state["seen"]
         ordered = panes[np.lexsort((self._panes.end[panes], self._panes.start[panes]))]
         self.opened(ordered)
-        for pane in ordered[self.entered(ordered)].tolist():  # of each group those of one window
+        for pane in ordered[self.entered(ordered)].tolist():  # one window of each group
             self._to_enter[self._panes.group[pane]] = self._next[pane]
 
     def entered(self, panes: Int64s) -> npt.NDArray[np.bool_]:

@@ -12,10 +12,9 @@ from weir.loops.compiled import compiled, in_place
 
 @compiled
 def sessions_of(vs: I64s, groups: I64s, timeout: I64, first: I64s, last: I64s, number: I64s):
-    """Return each row's session number, the sessions that a later event closed, and the groups
-    touched.
+    """Return each row's session number, the closed sessions, and the groups of the rows.
 
-    A closed session is (group, number, first start, last start).
+    A later event closes a session. A closed session is (group, number, first start, last start).
     """
     numbers = np.empty(len(vs), dtype=np.int64)
     closed = np.empty((len(vs), 4), dtype=np.int64)
@@ -35,8 +34,8 @@ def sessions_of(vs: I64s, groups: I64s, timeout: I64, first: I64s, last: I64s, n
     touched = np.empty(len(vs), dtype=np.int64)
     seen = 0
     for row in range(len(vs)):
-        # The last row of a group in this slice speaks for it (earlier ones have other times
-        # or repeat it, which is harmless).
+        # Only the last row of a group in this slice counts; earlier ones have other times, or
+        # repeat the group, which is harmless.
         if last[groups[row]] == vs[row]:
             touched[seen] = groups[row]
             seen += 1
@@ -45,8 +44,9 @@ def sessions_of(vs: I64s, groups: I64s, timeout: I64, first: I64s, last: I64s, n
 
 @compiled
 def windows_of(vs: I64s, ve: I64s, groups: I64s, n: I64, step: I64, seen: I64s):
-    """Return each row's interval of windows, and the windows that it fills (group, number, vs,
-    ve)."""
+    """Return each row's interval of windows, and the windows that become full.
+
+    A full window is (group, number, vs, ve)."""
     starts = np.empty(len(groups), dtype=np.int64)
     ends = np.empty(len(groups), dtype=np.int64)
     full = np.empty((len(groups), 4), dtype=np.int64)
@@ -68,7 +68,7 @@ def windows_of(vs: I64s, ve: I64s, groups: I64s, n: I64, step: I64, seen: I64s):
 def append_panes(
     panes: I64s, group_of: I64s, following: I64s, to_enter: I64s, to_leave: I64s, youngest: I64s
 ):
-    """Put new panes at the ends of their groups' lists."""
+    """Append new panes to their groups' lists."""
     for pane in panes:
         group = group_of[pane]
         following[pane] = -1
@@ -91,7 +91,7 @@ def count_operations(
     to_leave: I64s,
     youngest: I64s,
 ):
-    """Make the operations of windows that are full: panes enter, the window's EMIT, panes leave."""
+    """Return the operations of full windows: panes enter, the window's EMIT, panes leave."""
     kinds = np.empty(64, dtype=np.int64)
     groups = np.empty(64, dtype=np.int64)
     panes = np.empty(64, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""SELECT DISTINCT gives one row for each payload and maximal interval on which it is live.
+"""SELECT DISTINCT returns one row for each payload and maximal interval in which it is live.
 
-A payload that is live has one open piece, from its first start to the furthest end so far; a
-row that starts no later than that end lengthens it.
+A live payload has one open piece, from its first start to the furthest end so far. A row that
+starts no later than that end extends it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weir.plan.operators import Distinct, schema
 
 
 class DistinctKernel:
-    """A `DistinctKernel` runs SELECT DISTINCT (see `kernel.Kernel`)."""
+    """Runs SELECT DISTINCT (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -65,7 +65,7 @@ class DistinctKernel:
         due = self._timers.pop(cti)[1]
         due = each_once(due[self._start[due] != OPEN])
         over = after(self._end[due]) <= cti
-        self._watch(due[~over])  # lengthened since: a piece has one timer at a time
+        self._watch(due[~over])  # extended since: a piece has one timer at a time
         return due[over]
 
     def _watch(self, groups: Int64s) -> None:

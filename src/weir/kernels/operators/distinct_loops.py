@@ -11,8 +11,7 @@ from weir.loops.compiled import compiled
 
 @compiled
 def maximal_pieces(vs: I64s, ve: I64s, groups: I64s, start: I64s, end: I64s):
-    """Lengthen or begin pieces; return the groups that began one, and the pieces that this
-    ended."""
+    """Extend or begin pieces; return the groups that began a piece, and the pieces that ended."""
     started = np.empty(len(vs), dtype=np.int64)
     ended = np.empty(len(vs), dtype=np.int64)
     starts = np.empty(len(vs), dtype=np.int64)

@@ -1,6 +1,6 @@
-"""A final state gives the cells of a state as rows, when its input has ended.
+"""A final state returns the cells of a state as rows, when its input has ended.
 
-Rows have the times of merges, so none may come out earlier: until then the output's CTI stays.
+Rows have the times of merges, so no row may come out earlier; until then the output's CTI stays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weir.plan.operators import FinalState, schema
 
 
 class FinalStateKernel:
-    """A `FinalStateKernel` runs `FinalState` (see `kernel.Kernel`)."""
+    """Runs `FinalState` (see `kernel.Kernel`)."""
 
     right_from = START
 

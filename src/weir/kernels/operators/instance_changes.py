@@ -1,13 +1,13 @@
-"""Detects attributes that a user's operator changes outside of its declared state.
+"""Detects changes of a user's operator to attributes outside of its declared state.
 
 A restart makes a new instance, so an undeclared attribute that a call has set or changed would be
 lost. Planning finds most of them in the source (`plan/usercode/undeclared_state.py`); this module
-finds the rest when the code runs. An attribute that is set is detected after every call. To detect
-that a list, a dictionary or an object of the user's own was changed in place, all its contents have
-to be compared: that is done for the first `WATCHED_CALLS` of an operator, and up to `MOST_PARTS`.
+finds the rest when the code runs. An attribute that is set is detected after every call. A list, a
+dictionary or a user's object that is changed in place can only be detected by comparing all its
+contents: that is done for the first `WATCHED_CALLS` of an operator, and up to `MOST_PARTS`.
 
-Nothing here runs the user's code: attributes and elements are read past any methods that a class
-defines for them.
+Nothing here runs the user's code: attributes and elements are read without the methods that a class
+may define for that.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from typing import Any, TypeAlias
 
 WATCHED_CALLS = MOST_PARTS = 1000
 MadeAttributes: TypeAlias = Mapping[str, "tuple[object, list[object] | None]"]
-"""The undeclared attributes of a new instance: their values, and what is in those that can be
-changed in place, while that is watched."""
+"""The undeclared attributes of a new instance: each value and, while watched, its parts.
+
+Only values that can be changed in place are watched."""
 _MISSING = (object(), None)
 _Elements: TypeAlias = Callable[[Any], list[object]]
 _ELEMENTS: Mapping[type, _Elements] = {
@@ -36,7 +37,7 @@ _ELEMENTS: Mapping[type, _Elements] = {
 
 
 class InstanceChanges:
-    """Compares instances of one operator's class with their first state."""
+    """Compares instances of one operator's class with their initial attributes."""
 
     def __init__(self, implementation: type, declared: Collection[str]) -> None:
         self._class = implementation
@@ -44,7 +45,7 @@ class InstanceChanges:
             implementation, lambda member: isinstance(member, cached_property)
         )
         self._ignored = frozenset((*declared, *(name for name, _ in computed)))
-        """The attributes that are declared, and those that are computed of others."""
+        """The attributes that are declared, and those that are computed from others."""
         self._slots = _slots(implementation)
         self._calls = 0
         self._shared = {name: self._parts(value) for name, value in self._class_values()}
@@ -59,8 +60,7 @@ class InstanceChanges:
         }
 
     def changed(self, instance: object, initial: MadeAttributes) -> tuple[str, str] | None:
-        """Return the name of an attribute that differs from its initial value, and what was done
-        to it; None if there is none."""
+        """Return the name of an attribute that has changed, and how; None if there is none."""
         present, ignored = _attributes(instance, self._slots), self._ignored
         for name, value in present.items():
             if name not in ignored and initial.get(name, _MISSING)[0] is not value:
@@ -83,7 +83,7 @@ class InstanceChanges:
         return None
 
     def _class_values(self) -> Iterator[tuple[str, object]]:
-        """Give the values of the class itself that can be changed in place."""
+        """Yield the values of the class itself that can be changed in place."""
         for owner in self._class.__mro__[:-1]:
             for name, value in list(owner.__dict__.items()):
                 is_own = name not in self._ignored and not name.startswith("__")
@@ -91,8 +91,9 @@ class InstanceChanges:
                     yield name, value
 
     def _parts(self, value: object) -> list[object] | None:
-        """List all that is in a value that can be changed in place; None: it cannot, or there is
-        too much of it."""
+        """List everything in a value that can be changed in place.
+
+        None means that it cannot be changed, or has too many parts."""
         parts: list[object] = []
         todo, seen = [value], set[int]()
         while todo:
@@ -109,7 +110,7 @@ class InstanceChanges:
         return parts if seen else None
 
     def _inside(self, value: object) -> list[object] | None:
-        """List what is in a container or in an object of the user's; None of others."""
+        """List the contents of a container or of a user's object; None for other values."""
         elements = _elements_of(value)
         inside = None if elements is None else elements(value)
         if type(value).__module__ == self._class.__module__ and not issubclass(type(value), type):
@@ -134,10 +135,10 @@ def _slots(cls: type) -> Mapping[str, MemberDescriptorType]:
 def _attributes(
     instance: object, slots: Mapping[str, MemberDescriptorType]
 ) -> Mapping[str, object]:
-    """Return the attributes that an instance has of its own."""
+    """Return the attributes of the instance itself."""
     try:
         own: Mapping[str, object] = object.__getattribute__(instance, "__dict__")
-    except AttributeError:  # it has slots only
+    except AttributeError:  # it has only slots
         own = {}
     return {**own, **_slot_values(instance, slots)} if slots else own
 

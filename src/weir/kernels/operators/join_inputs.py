@@ -29,8 +29,7 @@ def encode_keys(index: KeyIndex, batch: Batch, columns: Sequence[int]) -> Int64s
 
 
 class JoinKeys:
-    """`JoinKeys` numbers the groups of equal keys on both sides; a group lives while rows of it
-    are held."""
+    """Numbers the groups of equal keys on both sides; a group lives while a row of it is held."""
 
     def __init__(self) -> None:
         self._index = KeyIndex()
@@ -48,22 +47,23 @@ class JoinKeys:
         count_up(groups, self._members)
 
     def left(self, groups: Int64s) -> Int64s:
-        """Count rows that are gone, by their groups; forget the groups without rows, and return
-        them."""
+        """Subtract rows that have left from their groups' counts; forget groups without rows.
+
+        Return the forgotten groups."""
         emptied: Int64s = count_down(groups, self._members)
         self._index.release(emptied)
         return emptied
 
 
 class HeldSide:
-    """A `HeldSide` holds the rows of one input, by slot and by end."""
+    """Holds the rows of one input, by slot and by end."""
 
     def __init__(self, shape: Schema, keys: Sequence[int]) -> None:
         self.names = shape.names
         self.keys = tuple(keys)
         self.rows = RowStore(shape.types)
         self._group = np.full(0, -1, dtype=np.int64)  # by slot
-        self._ends = TimeQueue()  # slots by end, also of rows that are gone
+        self._ends = TimeQueue()  # slots by end, including rows that have left
 
     def add(self, batch: Batch, groups: Int64s) -> Int64s:
         slots = self.rows.add(batch)
@@ -76,7 +76,7 @@ class HeldSide:
         return self._group[slots]
 
     def forget_dropped(self) -> None:
-        """Rebuild the queue of ends when most of it belongs to rows that left before their end."""
+        """Rebuild the queue of ends if most of it belongs to rows that left before their end."""
         if len(self._ends) > 2 * self.rows.capacity:
             held = self.rows.held()
             self._ends = TimeQueue()

@@ -3,13 +3,13 @@
 (SEMI and ANTI by keys alone need no pairs: see `presence.py`.)
 
 Both inputs are walked together in order of vs. A row meets exactly the rows of its key on the other
-side that are live at its vs, so the cost is that of the pairs. A row is held until its end; rows
-whose key is NULL meet nobody. The live rows of a key lie side by side: those of the left in bucket
-2 · group, those of the right in the next one.
+side that are live at its vs, so the cost is that of the pairs. A row is held until its end. Rows
+whose key is NULL meet no row. The live rows of a key lie side by side: left ones in bucket 2 ·
+group, right ones in the next bucket.
 
-SEMI and ANTI pieces (and the unmatched pieces of OUTER) come from the same pairs: each row that is
-tracked has an `edge` up to which it is settled and, while matched, the start of its open piece
-(see `coverage.py`).
+SEMI and ANTI pieces, and the unmatched pieces of OUTER, come from the same pairs: each tracked row
+has an `edge` up to which it is settled and, while matched, the start of its open piece (see
+`coverage.py`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from weir.plan.schema import Schema
 
 
 class JoinKernel:
-    """A `JoinKernel` runs joins that need pairs of rows (see `kernel.Kernel`)."""
+    """Runs joins that need pairs of rows (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -82,8 +82,9 @@ class JoinKernel:
         return slots
 
     def _meet(self, left: Batch, right: Batch) -> tuple[Int64s, Int64s]:
-        """Hold the new rows; return the slots of all pairs whose lifetimes meet, in order of
-        time."""
+        """Hold the new rows; return the slots of all pairs with overlapping lifetimes.
+
+        The pairs are in order of time."""
         a = self._hold(self._left, self._left_cover, left)
         b = self._hold(self._right, self._right_cover, right)
         self._live.grow(2 * self._keys.capacity)
@@ -103,7 +104,7 @@ class JoinKernel:
         return pairs_left, pairs_right
 
     def _paired(self, left: Int64s, right: Int64s) -> Batch:
-        """Make rows of the pairs, with both sides' columns, valid while both are."""
+        """Return a row for each pair, with the columns of both sides, valid while both rows are."""
         vs, ve = self._lifetimes(left, right)
         return Batch(vs, ve, self._left.rows.columns(left) + self._right.rows.columns(right))
 
@@ -169,7 +170,7 @@ class JoinKernel:
                 cover.restore(slots, extra)
             self._live.grow(2 * self._keys.capacity)
             groups = side.groups(slots)
-            has_key = groups >= 0  # the others, of NULL keys, meet nobody
+            has_key = groups >= 0  # rows with NULL keys meet no row
             buckets = 2 * groups[has_key] + number
             self._live.insert_all(buckets, slots[has_key], batch.ve[has_key], START)
 

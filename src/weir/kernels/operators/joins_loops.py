@@ -1,4 +1,4 @@
-"""Compiled loops of joins find pairs of rows that live at one time."""
+"""Compiled loops of joins, which find pairs of rows that are live at the same time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from weir.loops.argument_types import I64s, I64Table
 from weir.loops.compiled import compiled, in_place, inlined
 
 _DONE, _PAIRS, _BUCKET = range(3)
-"""Why a walk stops: it is at the end, the pairs are full, or the bucket of the next row is."""
+"""Why a walk stops: it is done, the pairs are full, or the next row's bucket is full."""
 _A, _B, _COUNT, _FULL, _NOW = range(5)
-"""Where a walk is: rows of the left, rows of the right, pairs; a bucket that is full, the time."""
+"""Where a walk is: counts of left rows, right rows and pairs; a full bucket; the time."""
 _AHEAD = 64
-"""Look-ups that are prepared at a time (see `_touch`)."""
+"""How many look-ups are prepared at a time (see `_touch`)."""
 
 
 @compiled
@@ -49,7 +49,7 @@ def meet(
 
 @in_place
 def _walk(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, found, at):
-    """Go on from where `at` says; return why the walk stops."""
+    """Continue the walk from where `at` says; return why it stops."""
     i, j, count = at[_A], at[_B], at[_COUNT]
     full, read = _DONE, 0
     while i + j < len(a) + len(b):
@@ -78,7 +78,7 @@ def _walk(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, 
         j += side
     at[_A], at[_B], at[_COUNT] = i, j, count
     if full == _DONE:
-        at[_FULL] = read  # so that it is really read
+        at[_FULL] = read  # so that the compiler keeps the reads
     return full
 
 
@@ -86,8 +86,8 @@ def _walk(a, a_vs, a_ve, a_groups, b, b_vs, b_ve, b_groups, arena, spans, rows, 
 def _touch(groups, first, spans):
     """Read what the next `_AHEAD` look-ups of both sides will read.
 
-    A look-up branches on what it reads, so it has to wait for it; here the waits overlap. The
-    caller keeps the number that is returned, so that the compiler leaves nothing out.
+    A look-up branches on what it reads, so it has to wait for the memory; here the waits overlap.
+    The caller stores the returned number, so that the compiler cannot leave the reads out.
     """
     total = 0
     for i in range(first, min(first + _AHEAD, len(groups))):
@@ -99,7 +99,7 @@ def _touch(groups, first, spans):
 def intersect(
     left: I64s, right: I64s, left_vs: I64s, left_ve: I64s, right_vs: I64s, right_ve: I64s
 ):
-    """Return the times at which both rows of each pair live."""
+    """Return the interval in which both rows of each pair are live."""
     vs = np.empty(len(left), dtype=np.int64)
     ve = np.empty(len(left), dtype=np.int64)
     for i in range(len(left)):

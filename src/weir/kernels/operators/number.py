@@ -1,4 +1,4 @@
-"""Number gives each row the origin (position within its instant,).
+"""`Number` replaces the origin of each row with its position within its instant.
 
 All rows of an instant are in one slice, so nothing is kept from one slice to the next.
 """
@@ -16,13 +16,13 @@ from weir.plan.operators import Number
 
 
 class NumberKernel:
-    """A `NumberKernel` runs `Number` (see `kernel.Kernel`)."""
+    """Runs `Number` (see `kernel.Kernel`)."""
 
     right_from = START
     state_rows = 0
 
     def __init__(self, node: Number) -> None:
-        pass  # the merge before it has put the rows in order
+        pass  # the merge in front has sorted the rows
 
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         (rows,) = slices

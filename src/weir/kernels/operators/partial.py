@@ -1,18 +1,18 @@
-"""The first half of a two-phase aggregation sends every pane of a hopping window as a row.
+"""The first half of a two-phase aggregation: it sends every pane of a hopping window as a row.
 
 It runs wherever its input's rows are: no two rows need to meet. It makes the same panes that the
-final aggregate would make of the rows. So the final one, which reads these panes instead of the
-rows, sees the same windows at the same time.
+final aggregate would make of the rows. So the final aggregate, which reads these panes instead of
+the rows, sees the same windows at the same time.
 
-1. A pane [start, end) of window numbers is sent when its first window ends: later rows are in
-   later windows. So each vertex sends a pane once.
-2. Its lifetime is the longest that a row of the pane can have: from the end of window
-   start − 1 to the start of window `end`. An event with that lifetime is in the same pane.
-3. Where windows up to K have ended, no unsent pane starts before window K ends, and this is
-   the output CTI: by it the final aggregate knows that window K has ended.
+1. A pane [start, end) of window numbers is sent when its first window ends, because later rows are
+   in later windows. So each vertex sends a pane once.
+2. The lifetime of a sent pane is the longest that a row of the pane can have: from the end of
+   window start − 1 to the start of window `end`. An event with that lifetime is in the same pane.
+3. When windows up to K have ended, no unsent pane starts before the end of window K, so that end is
+   the output CTI. By this CTI, the final aggregate knows that window K has ended.
 
-Open events are in panes without an end, which are sent like others: the final aggregate reports
-that they are an error at the end of a finite input.
+Open events are in panes without an end, which are sent like others. At the end of a finite input,
+the final aggregate reports them as an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from weir.plan.windows import Hopping
 
 
 class PaneWindows:
-    """`PaneWindows` makes each pane of a hopping window due once, when its first window ends."""
+    """Makes each pane of a hopping window due once, when its first window ends."""
 
     def __init__(self, panes: Panes, window: Hopping) -> None:
         self._panes = panes
@@ -59,8 +59,8 @@ class PaneWindows:
     def _results(self, panes: Int64s) -> Results:
         w, ends = self._window, self._panes.end[panes]
         final = w.offset + self._panes.start[panes] * w.hop + w.size
-        # Times beyond the first and last that windows are known for are moved to them: they
-        # are in the same pane.
+        # Times before the first or after the last known window are moved to these windows: they are
+        # in the same pane.
         earliest = START + max(w.size + w.offset, 0)
         vs = np.maximum(final, earliest + w.hop) - w.hop
         last = w.offset + (ends - 1) * w.hop

@@ -1,4 +1,4 @@
-"""Merges rows of other handlers' ports into the cells of a row scan, one row at a time."""
+"""Merges rows from the ports of other handlers into the cells of a row scan, one row at a time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from weir.plan.states import CellFailure, StateMerge
 from weir.plan.usercode.made_functions import plain_function
 
 MergeRow = Callable[[int], None]
-"""Does a merge by a row, given the row's number."""
+"""Runs a merge for the row of this number."""
 
 
 class PortMerges:
-    """`PortMerges` are the merges that the rows of one port do."""
+    """The merges that the rows of one port do."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class PortMerges:
         }
 
     def prepared(self, batch: Batch) -> list[MergeRow]:
-        """Return what does each merge, for rows of this batch."""
+        """Return one function for each merge, which runs it for a row of this batch."""
         names = self._schema
         columns = [python_values(batch.columns[names.index(key)]) for key in self._keys]
         parts = list(zip(*columns, strict=True)) if columns else [()] * len(batch)

@@ -1,16 +1,16 @@
 """LEFT SEMI and LEFT ANTI joins by keys alone need to know only when the right side has a row.
 
-Without a further condition all left rows of a key are matched at the same instants, so there is
-one *presence* a key: the last maximal piece [since, edge) that its right rows cover. A right row
-lengthens it or, past a gap, begins the next one; then it is forgotten.
+Without a further condition, all left rows of a key are matched at the same instants. So there is
+one *presence* per key: the last maximal piece [since, edge) that its right rows cover. A right row
+extends it or, after a gap, begins the next one; then the row is forgotten.
 
 Contract (in addition to that of `kernel.Kernel`)
 1. A left row is held until it has ended or is covered to its end: every held row ends after its
    key's edge. A key's rows lie in a heap by end and in a list by start.
-2. A row that goes costs O(log n); beyond that only rows that give a piece are visited, so a step
-   costs what goes in and what comes out, however many rows a key has.
-3. A presence is over when the CTI has passed its edge (until then something may touch it): its
-   `since` is OPEN then. Its edge stays while the key has rows: ANTI pieces begin there.
+2. Removing a row costs O(log n). Apart from that, only rows that produce a piece are visited. So
+   the cost of a step is that of its input and output, however many rows a key has.
+3. A presence is over when the CTI has passed its edge, since a later row could still touch it until
+   then. Its `since` is then OPEN. Its edge stays while the key has rows: ANTI pieces begin there.
 4. A piece is final as in `coverage.py`.
 """
 
@@ -47,8 +47,7 @@ _EMPTY = np.array([-1, -1, -1, OPEN, START, -1, NO_TIMER], dtype=np.int64)
 
 
 class PresenceKernel:
-    """A `PresenceKernel` runs SEMI and ANTI joins without a further condition (see
-    `kernel.Kernel`)."""
+    """Runs SEMI and ANTI joins without a further condition (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -58,7 +57,7 @@ class PresenceKernel:
         self._names = left.names
         self._left_keys = [left.index(a) for a, _ in node.keys]
         self._right_keys = [right.index(b) for _, b in node.keys]
-        # The right columns that are kept: one may be a key twice.
+        # The right columns to keep; one column may be a key twice.
         self._kept = list(dict.fromkeys(self._right_keys))
         self._kept_names = [right.names[i] for i in self._kept]
         self._index = KeyIndex()
@@ -115,14 +114,14 @@ class PresenceKernel:
         return slots, groups
 
     def _keep_keys(self, rows: Batch, groups: Int64s) -> None:
-        """Keep the keys of groups that have a presence for the first time."""
+        """Store the keys of groups that have their first presence."""
         keys = tuple(rows.columns[i] for i in self._kept)
         self._groups[groups, PLACE] = self._presences.add(Batch(rows.vs, rows.ve, keys))
 
     def _settle(
         self, touched: Int64s, cti: int, pieces: Int64s, count: int, gone: int
     ) -> tuple[Int64s, int, int]:
-        """Do what is due in these groups, and update their holds and timers."""
+        """Do what is due in these groups; update their holds and timers."""
         pieces, count, gone, moved, armed, emptied = settle(
             touched,
             cti,

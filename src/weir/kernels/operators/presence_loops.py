@@ -9,7 +9,8 @@ from weir.kernels.structures.heaps_loops import AFTER, FIRST, ROOT, chain, inser
 from weir.loops.argument_types import I64, Bool, I64s, I64Table
 from weir.loops.compiled import compiled
 
-# Of a group, without its rows: the presence, its slot in the store, when something is due next.
+# Fields of a group, in addition to its rows: its presence, that presence's slot in the store, and
+# when something is due next.
 SINCE, EDGE, PLACE, TIMER = range(3, 7)
 NO_TIMER = START
 NOBODY = 0
@@ -31,8 +32,8 @@ def walk(
 ):
     """Walk both sides' new rows in order of vs.
 
-    It returns the pieces (final, start, end, slot) and how many there are, the chain of rows that
-    are gone, and the right rows that are the first of their group.
+    Return the pieces (final, start, end, slot) and their count, the chain of rows that have left,
+    and the right rows that are the first of their group.
     """
     pieces = np.empty((len(slots) + len(right_vs) + 16, 4), dtype=np.int64)
     met = np.empty(len(right_vs), dtype=np.int64)
@@ -93,8 +94,8 @@ def settle(
 ):
     """End the presences and rows that are over by this CTI.
 
-    It also returns the groups whose hold moved, those that need a timer, and those without rows or
-    presence (these may come twice).
+    Also return the groups whose hold moved, those that need a timer, and those without rows or
+    presence, which may come twice.
     """
     moved = np.empty(len(touched), dtype=np.int64)
     armed = np.empty(len(touched), dtype=np.int64)
@@ -133,8 +134,7 @@ def settle(
 
 @compiled
 def rung(times: I64s, groups: I64s, table: I64Table):
-    """Return the groups whose timer this is; a timer that was replaced by an earlier one counts
-    no more."""
+    """Return the groups whose timer this is; skip timers that an earlier one has replaced."""
     rung = np.empty(len(groups), dtype=np.int64)
     count = 0
     for i in range(len(groups)):
@@ -156,8 +156,9 @@ def _emit(pieces, count, final, start, end, slot):
 
 @compiled
 def _cut(group, start, end, vs, links, table, pieces, count):
-    """Write a piece from `start` or later up to `end` for the rows of a group, none of which end
-    by then."""
+    """Write a piece from `start` or later up to `end` for each row of a group.
+
+    None of the rows ends by then."""
     slot = table[group, FIRST]
     while slot >= 0 and vs[slot] < end:
         pieces, count = _emit(pieces, count, end + 1, max(vs[slot], start), end, slot)
@@ -167,8 +168,9 @@ def _cut(group, start, end, vs, links, table, pieces, count):
 
 @compiled
 def _end(group, until, vs, ve, links, table, semi, pieces, count, gone):
-    """Take out the rows that end by `until`; ANTI gives each a last piece, since they are past
-    the edge."""
+    """Remove the rows that end by `until`; for ANTI, write a last piece for each of them.
+
+    The rows end after their key's edge, so their last piece is unmatched."""
     while table[group, ROOT] >= 0 and ve[table[group, ROOT]] <= until:
         slot = pop(group, ve, links, table)
         if not semi:

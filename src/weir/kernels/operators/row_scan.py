@@ -1,8 +1,8 @@
 """A row scan runs handler code row by row: the code reads and merges cells as it goes.
 
-Rows of all ports run in order of (vs, the event's origin, block, element, order). Cells are
-dicts by key (`live_cells.py`). What the code emits for an event (rows, merges that others need)
-becomes a column for each effect; its values were checked when they were emitted.
+The rows of all ports run in order of (vs, the event's origin, block, element, order). Cells are
+dicts by key (`live_cells.py`). Effects are what the code emits for an event: rows, and merges that
+others need. Each effect becomes a column; its values were checked when they were emitted.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ RowValues = tuple[object, ...]
 
 
 class RowScanKernel:
-    """A `RowScanKernel` runs `RowScan` (see `kernel.Kernel`)."""
+    """Runs `RowScan` (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -108,7 +108,7 @@ class RowScanKernel:
                 for n, m in enumerate(ms)
             ),
         ]
-        """All that is done for rows: the port, the number of the place or merge, the request."""
+        """Everything done for rows: port, number of the place or merge, request."""
         self._programs = request_programs(
             [replace(request, number=i) for i, (_, _, request) in enumerate(self._requests)],
             [True] * len(node.inputs),
@@ -136,8 +136,10 @@ class RowScanKernel:
     # --- running -----------------------------------------------------------------------------
 
     def _run(self, slices: Sequence[Batch]) -> Int64s | None:
-        """Run the code on all rows in order; return which rows come out, in which order, as numbers
-        over the ports that come out, one after the other; None: those of port 0 as they are."""
+        """Run the code on all rows in order; return the order in which rows come out.
+
+        The rows are numbered over the ports that have output, one port after the other. None means
+        that the rows of port 0 come out as they are."""
         for effect in self._effects:
             effect.clear()
         busy = [port for port, batch in enumerate(slices) if len(batch)]
@@ -148,13 +150,13 @@ class RowScanKernel:
         return self._run_all(slices)
 
     def _run_first(self, batch: Batch) -> None:
-        """Run the code on rows of port 0, which nothing comes between."""
+        """Run the code on the rows of port 0, when no row of another port comes between them."""
         cursor = self._cursor
         try:
             rows = self._rows(0, batch)
             with cursor.running(), self._runner.bound():
                 self._runner.loop(rows)
-        except RunError:  # of what handler code keeps, which no row is to blame for
+        except RunError:  # raised for what handler code keeps, which is not the fault of a row
             raise
         except BaseException as error:
             raise self._failed(error, 0, batch, cursor.row) from error
@@ -178,14 +180,14 @@ class RowScanKernel:
                     else:
                         for merge in steps[program]:
                             merge(row)
-        except RunError:  # of a merge by another port, or of what handler code keeps
+        except RunError:  # raised for a merge of another port, or for what handler code keeps
             raise
         except BaseException as error:
             raise self._failed(error, port, slices[port], row) from error
         return order
 
     def _steps(self, slices: Sequence[Batch]) -> list[list[Callable[[Any], None]]]:
-        """Return what each program does: with the values of a row, or with its number."""
+        """Return what each program does: functions of a row's values, or of its number."""
         running = len(self._node.columns)
         doing: list[Sequence[Callable[[Any], None]]] = [
             self._runner.runs[port] if port < running else self._merges[port].prepared(batch)
@@ -199,8 +201,10 @@ class RowScanKernel:
     def _output_rows(
         self, visits: Visits, slices: Sequence[Batch]
     ) -> tuple[list[list[int]], Int64s]:
-        """Number the rows that come out in the order of their first visits; return the numbers by
-        port and row, and for each number which row it is, over these ports one after the other."""
+        """Number the output rows in the order of their first visits.
+
+        Return the numbers by port and row; for each number, also its row, counted over these ports
+        one after the other."""
         lengths = [len(batch) for batch in slices[: self._node.out_ports]]
         starts = np.cumsum([0, *lengths])
         ports = np.array([program.port for program in self._programs], dtype=np.int64)
@@ -216,12 +220,12 @@ class RowScanKernel:
         return parts, order
 
     def _rows(self, port: int, batch: Batch) -> Iterable[RowValues]:
-        """Return the rows as Python values: vs, ve (None: open), then the port's columns."""
+        """Return the rows as Python values: vs, ve (None if open), then the port's columns."""
         ends: list[int | None] = batch.ve.tolist()
         if (batch.ve == OPEN).any():
             ends = [None if ve == OPEN else ve for ve in ends]
         columns: list[Sequence[object]] = [batch.vs.tolist(), ends]
-        converted: dict[str, Sequence[object]] = {}  # a key is the very object that the event has
+        converted: dict[str, Sequence[object]] = {}  # a key is the same object as in the event
         for name in self._node.columns[port]:
             if name not in converted:
                 converted[name] = _user_values(batch.columns[self._inputs[port].index(name)])
@@ -291,7 +295,7 @@ class RowScanKernel:
 
 
 def _user_values(column: pa.Array) -> list[object]:
-    """Return the values of a column as handler code gets them: all NaNs are one object."""
+    """Return the values of a column as handler code gets them: all NaNs are the same object."""
     values = python_values(column)
     if column.type == DOUBLE and pc.any(pc.is_nan(column)).as_py():
         return [math.nan if value != value else value for value in values]
@@ -323,13 +327,13 @@ def _settler(dtype: pa.DataType) -> Callable[[Any], Any]:
 
 
 def _effect_column(entries: EffectRows, effect: RowEffect, length: int) -> pa.Array:
-    """Return the column of an effect, for so many rows."""
+    """Return the column of an effect, for this many rows."""
     columns = [
         python_column(values, dtype)
         for values, (_, dtype) in zip(entries.columns, effect.fields, strict=True)
     ]
     numbers = np.array(entries.rows, dtype=np.int64)
-    kept = numbers >= 0  # others are of rows that do not come out
+    kept = numbers >= 0  # the others belong to rows that do not come out
     if not kept.all():
         numbers = numbers[kept]
         columns = [column.filter(pa.array(kept)) for column in columns]
@@ -345,7 +349,7 @@ def _effect_column(entries: EffectRows, effect: RowEffect, length: int) -> pa.Ar
 
 
 def _in_order(numbers: Int64s) -> Int64s:
-    """Return the numbers, each once, in the order of their first occurrence."""
+    """Return each number once, in the order of first occurrence."""
     _, first = np.unique(numbers, return_index=True)
     return numbers[np.sort(first)]
 
@@ -367,7 +371,7 @@ def _key_columns(cell: Cell) -> Callable[[Sequence[Hashable]], tuple[pa.Array, .
 
 
 def _value_of(key: object, dtype: pa.DataType) -> object:
-    """Return the value that a canonical key stands for."""
+    """Return the value of a canonical key."""
     if key is None or not pa.types.is_nested(dtype):
         return key
     assert isinstance(key, tuple)

@@ -1,4 +1,4 @@
-"""Slow cells are Python objects, by group: requests run one by one (`cells.py`)."""
+"""Slow cells are Python objects, by group; their requests run one by one (`cells.py`)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from weir.plan.usercode.made_functions import plain_function
 
 @dataclass(frozen=True, slots=True)
 class _MergeRows:
-    """A `_MergeRows` is a merge with what the rows of a slice bring to it."""
+    """A merge, with what each row of a slice brings to it."""
 
     merge: StateMerge
     args: list[tuple[object, ...]]
@@ -45,7 +45,7 @@ class _MergeRows:
 
 
 class SlowCells:
-    """`SlowCells` holds the cells of those states of a scan that are not fast."""
+    """Holds the cells of a scan's states that are not fast."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class SlowCells:
         merges: Sequence[tuple[int, StateMerge]],
         reads: Sequence[StateRead],
     ) -> None:
-        """Make cells of these states, by their numbers; merges come with their ports."""
+        """Make cells of these states, which have numbers; each merge comes with its port."""
         self._tables = {state: CellTable(cell) for state, cell in states.items()}
         self._inputs, self._keys = inputs, keys
         self._merges, self._reads = merges, reads
@@ -84,7 +84,7 @@ class SlowCells:
         groups: Sequence[Int64s],
         right_from: int,
     ) -> dict[int, pa.Array]:
-        """Take all requests in order; return the answers of the reads, by their numbers."""
+        """Run all requests in order; return the answers of the reads, by the reads' numbers."""
         first = len(self._merges)
         merges = {
             i: _MergeRows(
@@ -148,8 +148,9 @@ class SlowCells:
             raise function_failure(function, error, batch, self._inputs[0], row, 0) from error
 
     def _blamed(self, failure: CellFailure, read: StateRead) -> HandlerPlace | None:
-        """Return where the merge stands that failed when a window was read, if only one can be
-        it."""
+        """Return the place of the merge that failed when a window was read.
+
+        Return None if it could be one of several."""
         kinds = [m.at for _, m in self._merges if (m.state, m.kind) == (read.state, failure.merge)]
         return kinds[0] if len(set(kinds)) == 1 else read.at
 
@@ -162,8 +163,9 @@ class SlowCells:
     # --- keeping -----------------------------------------------------------------------------
 
     def drop(self, live: Int64s, time: int) -> npt.NDArray[np.bool_]:
-        """Drop the cells that are the default for every read from this time on; return which of
-        all groups still have one."""
+        """Drop cells that every read from this time on would see as the default.
+
+        Return which groups still have a cell."""
         held: set[object] = set()
         for table in self._tables.values():
             table.drop(time)
@@ -183,7 +185,7 @@ class SlowCells:
 
 
 def merge_arguments(merge: StateMerge, batch: Batch, rows: Schema) -> list[tuple[object, ...]]:
-    """Return what each row brings to a merge, as Python values; `top_k` has its k last."""
+    """Return what each row brings to a merge, as Python values; for `top_k`, k comes last."""
     columns = [
         python_values(batch.columns[rows.index(arg)])
         if isinstance(arg, str)
@@ -196,7 +198,7 @@ def merge_arguments(merge: StateMerge, batch: Batch, rows: Schema) -> list[tuple
 
 
 def merge_condition(merge: StateMerge, batch: Batch, rows: Schema) -> list[bool] | None:
-    """Tell for each row whether it merges; None: all do."""
+    """Return for each row whether it merges, or None if all do."""
     if merge.condition is None:
         return None
     holds: list[bool] = batch.columns[rows.index(merge.condition)].to_pylist()
@@ -206,7 +208,7 @@ def merge_condition(merge: StateMerge, batch: Batch, rows: Schema) -> list[bool]
 def function_failure(
     function: MergeFunction, error: BaseException, batch: Batch, rows: Schema, row: int, port: int
 ) -> OperatorFailed:
-    """Make the error of a merge's function that failed on a row."""
+    """Return the error for a merge's function that failed on a row."""
     check_not_interrupted(error, function.function)
     failed_at = failing_line(function.name, function.function, error)
     return OperatorFailed(
@@ -229,8 +231,9 @@ def scan_failure(
     row: int,
     port: int,
 ) -> EventFailed:
-    """Make the error of a cell that cannot be computed: it names the key and the event, and the
-    handler where there is one."""
+    """Return the error for a cell that cannot be computed.
+
+    It names the key, the event and, if there is one, the handler."""
     values = {name: shown_value(batch.columns[rows.index(name)][row]) for name in keys}
     why = f"{why}, at {key_text(values)}" if keys else why
     event, failed = event_at(batch, rows, row), failed_row(batch, row, port)

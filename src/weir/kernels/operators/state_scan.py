@@ -1,8 +1,8 @@
 """A state scan adds to its reader's rows what they read from versioned state (`plan/states.py`).
 
 Nothing is held back: a slice has all rows of its instants, so every request of the slice can be
-answered. The reader's rows come out in the order in which they came in, which is that of (vs,
-origin), with their origins.
+answered. The reader's rows come out with their origins in the order in which they came in, that of
+(vs, origin).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from weir.plan.saved_states import argument_type
 
 
 def slow_states(node: StateScan) -> dict[str, str]:
-    """Return why states of a scan have no compiled loop, by the names of these states."""
+    """Return the names of a scan's states that have no compiled loop, each with the reason."""
     inputs = [schema(i) for i in node.inputs]
     reasons = {}
     for number, cell in enumerate(node.states):
@@ -36,7 +36,7 @@ def slow_states(node: StateScan) -> dict[str, str]:
 
 
 class StateScanKernel:
-    """A `StateScanKernel` runs `StateScan` (see `kernel.Kernel`)."""
+    """Runs `StateScan` (see `kernel.Kernel`)."""
 
     right_from = START
 

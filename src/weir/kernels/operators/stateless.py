@@ -1,7 +1,8 @@
 """Operators without state turn rows into rows and keep their order.
 
-A `Transform` maps a batch to a batch and a CTI to a CTI; origins are kept (EXPLODE adds the
-element's number, `Enter` a number in front or between), so order means the same above and below.
+A `Transform` maps a batch to a batch and a CTI to a CTI. It keeps origins, except that EXPLODE
+appends the element's number, and `Enter` inserts a number in front or between. So the order means
+the same above and below.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from weir.plan.operators import AlterLifetime, Enter, Explode, Filter, Project, 
 from weir.plan.schema import Schema
 
 _LAST_END = LATEST + 1
-"""Where a point at the last of all times ends."""
+"""The end of a point at the last of all times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A `Transform` is what a stateless operator does to rows and to CTIs."""
+    """What a stateless operator does to rows and to CTIs."""
 
     rows: Callable[[Batch], Batch]
     cti: Callable[[int], int]
@@ -63,7 +64,7 @@ def make_transform(node: Project | Filter | Explode | AlterLifetime | Enter) -> 
 
 
 def _naming(transform: Transform, below: Schema) -> Transform:
-    """Return the transform with an error that names the event where a row fails."""
+    """Wrap the transform so that the error of a failing row names the event."""
 
     def rows(batch: Batch) -> Batch:
         try:
@@ -137,7 +138,7 @@ def _enter(node: Enter) -> Callable[[Batch], Batch]:
     rows_before = node.behind or 0
 
     def enter(batch: Batch) -> Batch:
-        if not batch.origin:  # nobody asks
+        if not batch.origin:  # not needed downstream
             return batch
         number = np.full(len(batch), node.number, dtype=np.int64)
         before, rest = batch.origin[:rows_before], batch.origin[rows_before:]
@@ -178,7 +179,9 @@ def _alter(change: LifetimeChange, below: Schema) -> Transform:
 
 
 def _moved(times: Int64s, by: int) -> Int64s:
-    """Return the times later by so much; what would not fit lies beyond all times, but not open."""
+    """Return the times, later by `by`.
+
+    A result that does not fit lies beyond all valid times, but is not `OPEN`."""
     if by < 0:
         return np.where(times == OPEN, OPEN, np.maximum(times, START - by) + by)
     return np.where(times == OPEN, OPEN, np.minimum(times, OPEN - 1 - by) + by)
@@ -192,7 +195,7 @@ def _shifted(by: int) -> Callable[[int], int]:
 
 
 def _with_lifetimes(batch: Batch, vs: Int64s, ve: Int64s) -> Batch:
-    """Return the batch with other lifetimes; rows whose lifetime is empty are dropped."""
+    """Return the batch with these lifetimes, without the rows whose lifetime is empty."""
     _check_range(vs, (vs < -LATEST) | (vs > LATEST))
     _check_range(ve, (ve > _LAST_END) & (ve != OPEN))
     moved = Batch(vs, ve, batch.columns, batch.origin)
@@ -237,7 +240,7 @@ def _set_lifetime(shift: int, end: Callable[[Batch], pa.Array]) -> Callable[[Bat
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """A grid is the points offset + k·hop."""
+    """The points offset + k·hop."""
 
     hop: int
     offset: int
@@ -262,7 +265,7 @@ def _hop_lifetime(size: int, grid: _Grid) -> Callable[[Batch], Batch]:
     def alter(batch: Batch) -> Batch:
         start = grid.ceil(batch.vs)
         if grid.hop <= size:
-            # An end that is refused anyway is kept low enough for the grid's next point.
+            # An end that is rejected later is kept low enough for the grid's next point.
             last = np.minimum(_moved(batch.vs, size), _LAST_END + 1)
             return _with_lifetimes(batch, start, grid.ceil(last))
         inside = start - batch.vs < size

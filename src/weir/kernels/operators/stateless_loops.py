@@ -7,7 +7,7 @@ import numpy as np
 from weir.loops.argument_types import I64, I32s, I64s
 from weir.loops.compiled import compiled
 
-# A de Bruijn sequence: times a power of two, its first six bits tell which.
+# A de Bruijn sequence: after a multiplication by a power of two, its first six bits tell the power.
 _DE_BRUIJN = 0x03F79D71B4CB0A89
 BIT_NUMBERS = np.empty(64, dtype=np.int64)
 BIT_NUMBERS[[(_DE_BRUIJN << i) >> 58 & 63 for i in range(64)]] = np.arange(64)
@@ -20,7 +20,7 @@ def set_bits(words: I64s, bit_numbers: I64s, count: I64):
     found = 0
     for at in range(len(words)):
         word = words[at]
-        while word and found < count:  # after the last row bits may be anything
+        while word and found < count:  # bits after the last row are arbitrary
             rows[found] = 64 * at + bit_numbers[((word & -word) * _DE_BRUIJN) >> 58 & 63]
             found += 1
             word &= word - 1
@@ -29,7 +29,7 @@ def set_bits(words: I64s, bit_numbers: I64s, count: I64):
 
 @compiled
 def repeated(vs: I64s, ve: I64s, counts: I32s, total: I64):
-    """Return each lifetime so many times, `total` in all."""
+    """Repeat each lifetime as often as its count says, `total` lifetimes in all."""
     starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
     at = 0
     for row in range(len(counts)):

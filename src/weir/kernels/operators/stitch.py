@@ -1,8 +1,8 @@
 """STITCH joins rows of equal payload where one ends exactly where another starts.
 
-A *chain* is a run of such rows so far. A row that starts at t lengthens the oldest chain of its
-payload that ends at t (oldest: in the order in which chains began), else it begins one. A chain is
-final once everything that starts at its end has come.
+A *chain* is a run of such rows so far. A row that starts at t extends the oldest chain of its
+payload that ends at t: the one that began first. Without such a chain, the row begins one. A chain
+is final once all rows that start at its end have come.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weir.plan.operators import Stitch, schema
 
 
 class StitchKernel:
-    """A `StitchKernel` runs STITCH (see `kernel.Kernel`)."""
+    """Runs STITCH (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -50,7 +50,7 @@ class StitchKernel:
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         (batch,) = slices
         groups = self._encode(batch)
-        # Every row begins a chain; the chains of rows that lengthen another one are freed below.
+        # Every row begins a chain; the chains of rows that extend another chain are freed below.
         slots = self._add(batch, groups)
         touched, unused = stitch_rows(
             slots,

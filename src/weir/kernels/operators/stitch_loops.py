@@ -20,7 +20,7 @@ def _append(slot, group, following, oldest, youngest):
 
 @in_place
 def append_chains(slots: I64s, groups: I64s, following: I64s, oldest: I64s, youngest: I64s):
-    """Put chains at the ends of their groups' lists."""
+    """Append chains to their groups' lists."""
     for i in range(len(slots)):
         _append(slots[i], groups[i], following, oldest, youngest)
 
@@ -29,7 +29,7 @@ def append_chains(slots: I64s, groups: I64s, following: I64s, oldest: I64s, youn
 def stitch_rows(
     slots: I64s, groups: I64s, vs: I64s, ve: I64s, following: I64s, oldest: I64s, youngest: I64s
 ):
-    """Return the chains that rows lengthened or began, and the slots of rows that began none."""
+    """Return the chains that rows extended or began, and the slots of rows that began none."""
     touched = np.empty(len(slots), dtype=np.int64)
     unused = np.empty(len(slots), dtype=np.int64)
     count = 0
@@ -53,7 +53,7 @@ def stitch_rows(
 def unlink_chains(
     gone: I64s, group_of: I64s, start: I64s, following: I64s, oldest: I64s, youngest: I64s
 ):
-    """Take ended chains out of their groups' lists: one walk for each group."""
+    """Remove ended chains from their groups' lists, with one walk for each group."""
     for chain in gone:
         start[chain] = OPEN
     for chain in gone:

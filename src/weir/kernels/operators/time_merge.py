@@ -2,11 +2,11 @@
 
 Contract
 1. `push` takes rows and the CTI of one input stream; rows wait until the smallest CTI of all
-   streams has passed them. `release` gives, for each port, all rows with vs below that CTI that
-   were not released before, ordered by (vs, origin, ve, payload) where the port asks for order,
-   else by vs.
-2. What comes out depends only on the rows and on the CTI they are released at: not on which
-   stream was pushed first, nor on how rows were cut into batches.
+   streams has passed them. `release` returns, for each port, all rows with vs below that CTI that
+   were not released before. They are ordered by (vs, origin, ve, payload) if the port needs that
+   order, else by vs.
+2. The output depends only on the rows and on the CTI at which they are released. It does not depend
+   on which stream was pushed first, or on how rows were cut into batches.
 3. Rows wait in a few sorted runs; a release touches only the rows that it returns.
 """
 
@@ -26,9 +26,9 @@ from weir.plan.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class PortShape:
-    """A `PortShape` has what a port carries, and whether rows must come out in the total order.
+    """The types of a port's rows, and whether they must come out in the total order.
 
-    `origins` is the depth of its rows' origins (0: nobody asks for them).
+    `origins` is the depth of their origins (0: origins are not needed).
     """
 
     schema: Schema
@@ -37,7 +37,7 @@ class PortShape:
 
 
 class TimeMerge:
-    """A `TimeMerge` lets rows wait until the smallest CTI of all streams has passed them."""
+    """Keeps rows until the smallest CTI of all streams has passed them."""
 
     def __init__(self, ports: Sequence[PortShape], streams: Sequence[int]) -> None:
         """Make a merge; `streams[i]` is the port of stream i."""
@@ -58,8 +58,8 @@ class TimeMerge:
     def wanted(self, most: int) -> Sequence[int]:
         """Return the streams to read next.
 
-        These are all, but while more than `most` rows wait only those streams that the rows wait
-        for: rows that come later had better wait in their stream than here.
+        These are all streams. But while more than `most` rows wait, they are only the streams that
+        the rows wait for: later rows had better wait in their stream than here.
         """
         streams = range(len(self._ctis))
         if self.state_rows <= most:
@@ -68,7 +68,7 @@ class TimeMerge:
         return [stream for stream in streams if self._ctis[stream] == least]
 
     def waiting(self, cti: int) -> Int64s:
-        """Return the starts below this CTI of rows that wait, each once, in order."""
+        """Return the starts below this CTI of waiting rows, each once, in order."""
         starts = [run.vs[run.vs < cti] for port in self._ports for run in port.runs]
         return np.unique(np.concatenate(starts)) if starts else np.empty(0, dtype=np.int64)
 
@@ -78,7 +78,7 @@ class TimeMerge:
         self._ctis[stream] = max(self._ctis[stream], cti)
 
     def release(self) -> tuple[list[Batch], int] | None:
-        """Give the next slice of every port and its CTI; None when no CTI has advanced."""
+        """Return the next slice of every port, and its CTI; None if the CTI has not advanced."""
         cti = min(self._ctis)
         if cti <= self._released:
             return None
@@ -102,8 +102,7 @@ class TimeMerge:
 
 
 class _Port:
-    """A `_Port` keeps waiting rows in runs sorted by vs, each at least twice as long as the
-    next."""
+    """Keeps waiting rows in runs sorted by vs, each at least twice as long as the next."""
 
     def __init__(self, shape: PortShape) -> None:
         self._shape = shape
@@ -154,7 +153,7 @@ def _by_start(batch: Batch) -> Batch:
 def with_depth(batch: Batch, depth: int) -> Batch:
     """Return the batch with exactly this many origin columns.
 
-    A shorter origin comes before the longer ones that it begins; a row without one comes after all.
+    A shorter origin sorts before the longer ones that it begins; a row without one sorts after all.
     """
     have = len(batch.origin)
     if have == depth:

@@ -1,8 +1,8 @@
-"""ORDER BY … LIMIT k takes the first rows of each window or of each instant.
+"""ORDER BY … LIMIT k returns the first rows of each window or of each instant.
 
-Of each window: the rows of a window have one lifetime and come in one slice, so nothing is held. Of
-each instant: it works as a snapshot window without groups, and answers with the first k rows of an
-ordered multiset for every cell. Ties of the order columns are broken by the order of the rows.
+For windows, the rows of a window have one lifetime and come in one slice, so nothing is held. For
+instants, it works as a snapshot window without groups: for every cell, it returns the first k rows
+of an ordered multiset. The order of the rows breaks ties of the order columns.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from weir.plan.operators import Top, schema
 
 
 class TopOfWindow:
-    """A `TopOfWindow` takes the first rows of each window (see `kernel.Kernel`)."""
+    """Returns the first rows of each window (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -45,7 +45,7 @@ class TopOfWindow:
     def step(self, slices: Sequence[Batch], cti: int) -> tuple[Batch, int]:
         (batch,) = slices
         codes = [_directed(batch.columns[i], down) for i, down in self._order]
-        # A window is its start and end; rows of equal order keep their order of arrival.
+        # A window is identified by its start and end; rows that tie keep their order of arrival.
         order = np.lexsort([*reversed(codes), batch.ve, batch.vs])
         window_changes = _changes([batch.vs, batch.ve], order)
         order_changes = _changes([batch.vs, batch.ve, *codes], order)
@@ -68,7 +68,7 @@ def _directed(column: pa.Array, descending: bool) -> Int64s:
 
 
 def _changes(keys: Sequence[Int64s], order: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Tell where a row in this order differs from the one before it."""
+    """Return where a row in this order differs from the one before it."""
     changes = np.zeros(len(order), dtype=np.bool_)
     for key in keys:
         values = key[order]
@@ -77,7 +77,7 @@ def _changes(keys: Sequence[Int64s], order: npt.NDArray[np.intp]) -> npt.NDArray
 
 
 class TopOfInstant:
-    """A `TopOfInstant` takes the first rows of each instant (see `kernel.Kernel`)."""
+    """Returns the first rows of each instant (see `kernel.Kernel`)."""
 
     right_from = START
 
@@ -184,11 +184,11 @@ class TopOfInstant:
 
 
 def row_keys(columns: Sequence[tuple[pa.Array, bool]], arrivals: Int64s) -> pa.Array:
-    """Return one BINARY key for each row of (column, descending) pairs; the keys compare as the
-    rows do.
+    """Return one BINARY key for each row; the keys compare as the rows do.
 
-    Each column gives the bytes of `events/order_bytes.py`, inverted where the order is descending.
-    The row's number in the order of arrival ends the key, so no two are equal.
+    `columns` has pairs of a column and whether its order is descending. Each column contributes the
+    bytes of `events/order_bytes.py`, inverted if the order is descending. The row's number in the
+    order of arrival ends the key, so no two keys are equal.
     """
     key = equally_long(number_bytes(arrivals))
     for column, descending in reversed(columns):

@@ -12,7 +12,9 @@ from weir.loops.compiled import compiled, in_place
 
 @compiled
 def ranks_of(window_changes: Booleans, order_changes: Booleans, ties: Bool):
-    """Return how many rows of the window come before each (with ties: before its first equal)."""
+    """Return how many rows of its window come before each row.
+
+    With `ties`, these are the rows before the first one that ties with it."""
     ranks = np.zeros(len(window_changes), dtype=np.int64)
     first = 0
     for i in range(len(ranks)):
@@ -50,7 +52,7 @@ def replay_top(
     ties: Bool,
     counts: I64s,
 ):
-    """Run the operations; at each EMIT write the first rows, one list after the other."""
+    """Run the operations; at each EMIT, write the first rows. The lists are concatenated."""
     out = np.empty(1024, dtype=np.int64)
     at = emitted_count = 0
     for op in range(len(kinds)):

@@ -1,4 +1,4 @@
-"""What the code of a user's operator gets: events, and a context to emit rows and set timers."""
+"""What a user's operator gets: events, and a context that emits rows and sets timers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from weir.kernels.expressions.user_values import Misfit, converter, plain_value
 
 
 class Event:
-    """An `Event` is a row as the user's code sees it: `event.Amount`, `event["Amount"]`,
-    `event.vs`.
+    """A row as the user's code sees it: `event.Amount`, `event["Amount"]`, `event.vs`.
 
     `event.ve` is None while the event is open; `event.input` is 0 or 1 in COMBINE.
     """
@@ -37,8 +36,8 @@ class Event:
             raise AttributeError(f"the event has no column {name}") from None
 
     def __reduce__(self) -> tuple[object, ...]:
-        # An `OperatorFailed` carries events across processes; unpickling by slots would read
-        # columns that are not there yet.
+        # An `OperatorFailed` carries events across processes. Unpickling by slots would read
+        # columns before they are set.
         return Event, (self.vs, OPEN if self.ve is None else self.ve, self.values, self.input)
 
     def __repr__(self) -> str:
@@ -46,9 +45,10 @@ class Event:
 
 
 class Context:
-    """The `Context` lets the user's code `emit` rows and `set_timer`s; `now` is the current time.
+    """Lets the user's code `emit` rows and `set_timer`s; `now` is the current time.
 
-    It is the same object in all calls, and may be used only during a call, in its own thread.
+    It is the same object in all calls. It may be used only during a call, in the thread of the
+    call.
     """
 
     def __init__(self, columns: Sequence[tuple[str, pa.DataType]] = ()) -> None:
@@ -68,7 +68,7 @@ class Context:
         self._thread = None
 
     def emit(self, *, vs: int | None = None, ve: int | None = None, **columns: object) -> None:
-        """Emit a row valid from `vs` (default: now) to `ve` (default: one tick)."""
+        """Emit a row that is valid from `vs` (default: now) to `ve` (default: one tick later)."""
         self._check_running("emit")
         start = self.now if vs is None else _time(vs, "vs")
         end = start + 1 if ve is None else _time(ve, "ve")
@@ -90,7 +90,7 @@ class Context:
             self.rows.append((self._final, start, end, row))
 
     def set_timer(self, time: int) -> None:
-        """Ask for a call of `on_time(time)`; a time that has passed is an error."""
+        """Ask for a call of `on_time(time)`; raise an error unless the time is still to come."""
         self._check_running("set_timer")
         time = _time(time, "a timer")
         if time <= self.now:
@@ -103,7 +103,9 @@ class Context:
 
 
 def _time(value: object, what: str) -> int:
-    """Check a time that the user's code gives, or an open end, and return its ticks."""
+    """Return the ticks of a time, or of an open end, from the user's code.
+
+    Raise TypeError or ValueError if it is invalid."""
     try:
         time = plain_value(value, BIGINT)
     except Misfit as misfit:

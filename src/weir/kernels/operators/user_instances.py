@@ -1,7 +1,7 @@
 """Makes and calls instances of a user's operator class, and checks their state.
 
-State is brought into the form in which a snapshot gives it back: numbers and texts after every call
-(`settle`); LISTs and STRUCTs, which may be long, must have that form at the end of a step
+State always has the form that a snapshot restores. Numbers and texts are converted to it after
+every call (`settle`). LISTs and STRUCTs, which may be long, must have it at the end of a step
 (`check_nested`). Nothing else may be left in an instance (`check_rest`). So a restart changes
 nothing. Every failure is an `OperatorFailed` that names the code and the event.
 """
@@ -25,8 +25,7 @@ from weir.plan.usercode.undeclared_state import LOST, declare_hint
 
 
 class UserInstances:
-    """`UserInstances` makes instances of one operator's class, calls them, and reads and writes
-    their state."""
+    """Makes instances of one operator's class, calls them, and reads and writes their state."""
 
     def __init__(self, call: OperatorCall) -> None:
         self._operator, self._arguments = call.operator, call.args
@@ -41,8 +40,7 @@ class UserInstances:
         return bool(self._nested)
 
     def make(self, event: object) -> object:
-        """Make an instance. Lists that it gets from its class or its arguments are copied for
-        it."""
+        """Return a new instance, with its own copies of lists from its class or its arguments."""
         implementation = self._operator.implementation
         instance = guarded(
             f"{self._operator.name}.__init__",
@@ -63,7 +61,7 @@ class UserInstances:
     def check_rest(
         self, instance: object, rest: MadeAttributes, method: str, event: object
     ) -> None:
-        """Fail if a call has changed anything but the declared state: a restart would lose it."""
+        """Raise if a call has changed anything but the declared state: a restart would lose it."""
         changed = self._changes.changed(instance, rest)
         if changed is not None:
             name, does = changed
@@ -71,7 +69,7 @@ class UserInstances:
             raise self.failed(event, f"{what}; {declare_hint(name)}")
 
     def restore(self, row: Mapping[str, object]) -> object:
-        """Make an instance with the state that a row of a snapshot has."""
+        """Return a new instance with the state of a snapshot's row."""
         event = "its first call after a restart"
         instance = self.make(event)
         for name, _ in self._operator.state:
@@ -93,7 +91,7 @@ class UserInstances:
             raise self.failed(event, f"it must return None, not {shown(answer)}; emit by ctx.emit")
 
     def settle(self, instance: object, event: object) -> None:
-        """Bring numbers and texts of the state into the form that a snapshot gives back."""
+        """Convert numbers and texts of the state to the form that a snapshot restores."""
         for name, dtype in self._scalars:
             value = self._get(instance, name, event)
             plain = self._plain(name, value, dtype, event)
@@ -101,7 +99,7 @@ class UserInstances:
                 self._set(instance, name, plain, event)
 
     def check_nested(self, instance: object, event: object) -> None:
-        """Fail if a LIST or STRUCT of the state is not in the form that a snapshot gives back."""
+        """Raise if a LIST or STRUCT of the state lacks the form that a snapshot restores."""
         for name, dtype in self._nested:
             value = self._get(instance, name, event)
             self._plain(name, value, dtype, event)
@@ -140,7 +138,7 @@ class UserInstances:
             raise self.failed(event, f"its state `{name}` must be {misfit}") from None
 
     def failed(self, event: object, cause: str) -> OperatorFailed:
-        """Make the error for this cause, at the line where `on_event` is defined."""
+        """Return the error for this cause, at the line where `on_event` is defined."""
         failed_at = failing_line(self._operator.name, self._on_event, None)
         return OperatorFailed(
             function=failed_at.function,

@@ -1,21 +1,20 @@
 """Windowers decide which interval of positions an event is in, and when results are due.
 
-Every kind of window gives its groups a line of integer *positions* and each event an interval
-[start, end) on it: window numbers (hopping), ticks (snapshot), session numbers, numbers of
-count windows. Panes of equal interval enter and leave together.
+Every kind of window gives each group a line of integer *positions*, and each event an interval
+[start, end) on it. Positions are window numbers (hopping), ticks (snapshot), session numbers, or
+numbers of count windows. Panes of equal interval enter and leave together.
 
 Contract of a windower
-1. `assign(batch, groups)` gives every row its interval; an empty one means that the row is in
-   no window.
-2. `due(cti)` gives, in order, the operations on panes that are due (see `panes.Operations`),
-   the results that they ask for, and the panes that have left permanently.
-3. `output_cti(cti)` gives a time before which no later result starts.
-4. `forgets(groups)` says which of the groups without panes need not be remembered.
-5. `first_from(time)` gives the first position whose window starts at this time or later, or START
-   where positions have no times.
+1. `assign(batch, groups)` returns every row's interval; if it is empty, the row is in no window.
+2. `due(cti)` returns, in order, the operations on panes that are due (see `panes.Operations`),
+   their results, and the panes that have left permanently.
+3. `output_cti(cti)` returns a time; no later result starts before it.
+4. `forgets(groups)` returns which of the groups without panes can be forgotten.
+5. `first_from(time)` returns the first position whose window starts at this time or later, or START
+   if positions have no times.
 6. The kernel calls `grow` before it uses a new group, and `opened` when it has made new panes.
-7. `group_state` is what a snapshot keeps of groups; `restore` loads it, and `entered` then says
-   which of the restored panes were in their windows.
+7. `group_state` is what a snapshot keeps of groups. `restore` loads it; after that, `entered`
+   returns which of the restored panes were in their windows.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ NO_RESULTS = Results(_NONE, _NONE, _NONE, _NONE)
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """`Due` holds the operations that are due, the results that they ask for, and the panes that
-    are gone."""
+    """The operations that are due, their results, and the panes that are gone."""
 
     operations: Operations
     results: Results
@@ -52,7 +50,7 @@ class Due:
 
 
 def results_from(due: Due, time: int) -> Due:
-    """Leave out results that start before this time, and the operations that only they need."""
+    """Omit results that start before this time, and the operations that only they need."""
     operations, results = due.operations, due.results
     kept = results.vs >= time
     if kept.all():
@@ -78,7 +76,7 @@ def results_from(due: Due, time: int) -> Due:
 
 
 class Windower(Protocol):
-    """A windower maps events to intervals of positions, and the CTI to operations that are due."""
+    """Maps events to intervals of positions, and a CTI to the operations that are due."""
 
     def grow(self, groups: int) -> None: ...
     def assign(self, batch: Batch, groups: Int64s) -> tuple[Int64s, Int64s]: ...
@@ -89,7 +87,7 @@ class Windower(Protocol):
     def first_from(self, time: int) -> int: ...
     def group_state(self, groups: Int64s) -> dict[str, Int64s]: ...
     def restore(self, groups: Int64s, state: Mapping[str, Int64s], panes: Int64s, cti: int) -> None:
-        """Take over groups and panes from a snapshot."""
+        """Load groups and panes from a snapshot."""
         ...
 
     def entered(self, panes: Int64s) -> npt.NDArray[np.bool_]:
@@ -98,14 +96,14 @@ class Windower(Protocol):
 
 
 class _Sliding:
-    """Hopping windows and snapshots share this: they cut groups at positions where panes change."""
+    """What hopping windows and snapshot windows share: groups are cut where panes change."""
 
     def __init__(self, panes: Panes) -> None:
         self._panes = panes
         self._enters = TimeQueue()
         self._exits = TimeQueue()
         self._inside = np.zeros(0, dtype=np.int64)  # by group: panes in the window
-        self._cut = np.full(0, OPEN, dtype=np.int64)  # by group: up to where all is emitted
+        self._cut = np.full(0, OPEN, dtype=np.int64)  # by group: all before it is emitted
 
     def grow(self, groups: int) -> None:
         self._inside = grown(self._inside, groups)
@@ -124,7 +122,7 @@ class _Sliding:
     def _operations(self, enter_until: int, exit_until: int) -> tuple[Operations, Int64s, Int64s]:
         """Return the operations that are due, with an EMIT wherever a group's contents change.
 
-        With them come the EMITs' cells (from, to, whether an exit cut it) and the panes that left.
+        Also return the EMITs' cells (from, to, whether an exit cut it) and the panes that left.
         """
         enter_at, entering = self._enters.pop(enter_until)
         exit_at, leaving = self._exits.pop(exit_until)
@@ -135,8 +133,9 @@ class _Sliding:
 
 
 class SnapshotWindows(_Sliding):
-    """A snapshot window is a cell between neighbouring endpoints of a group's events; positions
-    are ticks."""
+    """Snapshot windows: cells between neighbouring endpoints of a group's events.
+
+    Positions are ticks."""
 
     def __init__(self, panes: Panes) -> None:
         super().__init__(panes)
@@ -147,8 +146,8 @@ class SnapshotWindows(_Sliding):
 
     def due(self, cti: int) -> Due:
         operations, cells, gone = self._operations(cti, cti)
-        # A cell that an end closes is known at that end; one that only a start closes is known
-        # once the row with that start is.
+        # A cell that an event's end closes is final at that end. One that only a start closes is
+        # final once the row with that start has come.
         start, end, leaves = np.ascontiguousarray(cells.T)
         final = end + (leaves == 0)
         touched = operations.groups[operations.kinds != EMIT]
@@ -196,8 +195,7 @@ class HoppingWindows(_Sliding):
         return Due(operations, self._results(operations, cells), gone)
 
     def _endless(self) -> GroupFailure:
-        """Make the failure of the first open event, of which only its first window is still
-        known."""
+        """Return the failure of the first open event; only its first window is still known."""
         w, panes = self._window, self._exits.pop(OPEN)[1]
         pane = panes[np.argmin(self._panes.start[panes])]
         start = w.offset + int(self._panes.start[pane]) * w.hop
@@ -211,7 +209,7 @@ class HoppingWindows(_Sliding):
     def _flush(
         self, operations: Operations, cells: Int64s, until: int
     ) -> tuple[Operations, Int64s]:
-        """Let every group in a window emit up to the last closed one."""
+        """Let every group that is in a window emit up to the last window that has ended."""
         if until == self._flushed:
             return operations, cells
         self._flushed = until
@@ -241,7 +239,7 @@ class HoppingWindows(_Sliding):
         firsts = np.repeat(np.cumsum(counts) - counts, counts)
         numbers = np.repeat(cells[:, 0], counts) + np.arange(len(emit)) - firsts
         vs = w.offset + numbers * w.hop
-        beyond = vs >= OPEN - w.size  # such an end would be open, or before all times
+        beyond = vs >= OPEN - w.size  # such an end would mean open, or be before all times
         if beyond.any():
             groups = operations.groups[operations.kinds == EMIT]
             group = int(groups[emit[np.argmax(beyond)]])
@@ -279,7 +277,8 @@ def last_ended(window: Hopping, cti: int) -> int:
 
 
 def windows_met(window: Hopping, vs: Int64s, ve: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the first window that each lifetime meets and one past the last (`OPEN`: there is
-    no last)."""
+    """Return the first window that each lifetime meets, and one past the last.
+
+    `OPEN` means that there is no last one."""
     numbers: tuple[Int64s, Int64s] = window_numbers(vs, ve, window.size, window.hop, window.offset)
     return numbers

@@ -1,4 +1,4 @@
-"""Compiled loops of windows by time: cells between changes, window numbers."""
+"""Compiled loops of windows by time, for cells between changes and for window numbers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def cut_cells(
 ):
     """Let panes enter and leave in order, with an EMIT wherever a group's contents change.
 
-    It returns the kinds, groups and panes of the operations, and the EMITs' cells (from, to,
-    whether an exit cut it).
+    Return the kinds, groups and panes of the operations, and the EMITs' cells (from, to, whether an
+    exit cut it).
     """
     total = len(entering) + len(leaving)
     kinds = np.empty(2 * total, dtype=np.int64)
@@ -32,7 +32,7 @@ def cut_cells(
     cells = np.empty((total, 3), dtype=np.int64)
     ops = emits = i = j = 0
     while i < len(entering) or j < len(leaving):
-        # At one position panes leave before others enter.
+        # At each position, panes leave before others enter.
         leaves = j < len(leaving) and (i == len(entering) or exit_at[j] <= enter_at[i])
         at = exit_at[j] if leaves else enter_at[i]
         pane = leaving[j] if leaves else entering[i]
@@ -58,10 +58,10 @@ def cut_cells(
 
 @compiled
 def window_numbers(vs: I64s, ve: I64s, size: I64, hop: I64, offset: I64):
-    """Return the first window that each lifetime meets and one past the last.
+    """Return the first window that each lifetime meets, and one past the last.
 
-    Neighbours mostly have the same, so the divisions are skipped while a time stays in the same
-    step of the grid.
+    Neighbouring rows mostly have the same windows, so the divisions are skipped while a time stays
+    in the same step of the grid.
     """
     starts = np.empty(len(vs), dtype=np.int64)
     ends = np.empty(len(vs), dtype=np.int64)

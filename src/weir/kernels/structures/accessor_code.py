@@ -1,8 +1,8 @@
 """Generates the fast path of a state's methods for its types: check the key, then use the dict.
 
-Handler code calls these for every access. A generated method does what its closure in
-`live_cells.py` does, for keys and values that a type check settles; it hands everything else to
-that closure, which has the checks, the messages and the rest of the kinds.
+Handler code calls these for every access. A generated method does the same as its closure in
+`live_cells.py` if a type check of the key and the value is enough. It passes all other calls on to
+that closure, which has the checks, the messages and the other kinds.
 
 Only cells without `last` and `expires` have such methods: the others depend on the time.
 """
@@ -23,7 +23,9 @@ from weir.plan.states import AccessMethod, RowCursor
 
 
 def is_plain(dtype: pa.DataType) -> bool:
-    """Tell whether two equal keys of a type are one key: −0.0, NaN and lists need a closer look."""
+    """Tell whether equal values of a type are always the same key.
+
+    −0.0, NaN and lists need a closer look."""
     return dtype != DOUBLE and not pa.types.is_nested(dtype)
 
 
@@ -36,8 +38,10 @@ def fast_methods(
     *,
     keyed: bool,
 ) -> dict[str, AccessMethod]:
-    """Return the methods of a state that can be written for its types, by name. `key_of` is what
-    takes any key, `settled` any value of the state's type, `otherwise` has all methods."""
+    """Return the methods of a state that can be generated for its types, by name.
+
+    `key_of` takes any key, `settled` any value of the state's type, and `otherwise` has all
+    methods."""
     cell = table.cell
     key = _key_lines(cell.keys, keyed=keyed)
     names: dict[str, object] = {
@@ -119,12 +123,12 @@ def _compiled(name: str, lines: list[str], names: Mapping[str, object]) -> Acces
 
 
 def _key_lines(keys: tuple[pa.DataType, ...], *, keyed: bool) -> list[str]:
-    """Write what makes `key` the key of a cell: of the row's, if cells are split by key."""
+    """Return the code that makes `key` the key of a cell, or of the row's cell if `keyed`."""
     if not all(map(is_plain, keys)):
         return ["key = key_of(key)"]
     count = len(keys)
     if keyed and count == 1:
-        # Rows have the very objects that events have: most keys are the same, not just equal.
+        # Rows contain the same objects as events: most keys are identical, not just equal.
         kind = "int" if is_integer(keys[0]) else "str"
         is_same = f"key is cursor.key or (type(key) is {kind} and key == cursor.key)"
         return [f"if not ({is_same}): key = key_of(key)"]
@@ -140,7 +144,7 @@ def _key_lines(keys: tuple[pa.DataType, ...], *, keyed: bool) -> list[str]:
 
 
 def _fits(name: str, dtype: pa.DataType) -> str:
-    """Write the check that a value is of a type and needs no conversion."""
+    """Return the code that checks that a value is of a type and needs no conversion."""
     if is_integer(dtype):
         low, high = value_range(dtype)
         return f"type({name}) is int and {low} <= {name} <= {high}"
@@ -154,11 +158,11 @@ def _fits(name: str, dtype: pa.DataType) -> str:
 
 
 def _held_lines(dtype: pa.DataType) -> list[str]:
-    """Write what makes `value` what handler code gets for a key."""
+    """Return the code that makes `value` what handler code gets for a key."""
     lines = ["value = lookup(key, default)"]
     if dtype == DOUBLE:
         lines.append("if type(value) is ExactDouble: value = value.rounded()")
-        lines.append("if value != value: value = nan")  # one NaN, as it is in events
+        lines.append("if value != value: value = nan")  # one NaN object, as in events
     elif pa.types.is_list(dtype) and not pa.types.is_nested(dtype.value_type):
         lines.append("if value is not None: value = [*value]")
     elif pa.types.is_struct(dtype) and not any(pa.types.is_nested(f.type) for f in dtype):

@@ -10,11 +10,12 @@ from weir.loops.compiled import compiled, in_place, inlined
 CLASSES = 48
 """How many sizes of blocks there are, each twice the one before."""
 END, SLOT = range(2)
-"""Columns of the arena: a pair. A free block has the next one of its size in place of an end."""
+"""Columns of the arena: a pair. In a free block, END has the next free block of its size."""
 BLOCK, PAIRS, ROOM, ONLY_END = range(4)
-"""Columns of `spans`: where the group's block starts, its pairs, the room in its block. A group
-without a block (its room is 0) has the slot of its one pair in place of the start, and the end of
-that pair."""
+"""Columns of `spans`: where the group's block starts, its count of pairs, the room in its block.
+
+A group without a block has room 0. Then BLOCK has the slot of its only pair, and ONLY_END that
+pair's end."""
 
 
 @inlined
@@ -27,15 +28,16 @@ def _class_of(room):
 
 @inlined
 def _move(arena, source, target):
-    # By number: Numba copies a whole row ten times as slowly.
+    # Element by element: Numba is ten times as slow when it copies a whole row.
     arena[target, END] = arena[source, END]
     arena[target, SLOT] = arena[source, SLOT]
 
 
 @compiled
 def make_room(group, now, arena, spans, free):
-    """Make room for one more pair at least, where `insert` found none; return the arena, which
-    may be new."""
+    """Make room for at least one more pair, after `insert` found none.
+
+    Return the arena, which may be new."""
     start, count, room = spans[group, BLOCK], spans[group, PAIRS], spans[group, ROOM]
     if room:
         kept = start
@@ -71,7 +73,7 @@ def make_room(group, now, arena, spans, free):
 
 @inlined
 def insert(group, slot, end, now, arena, spans):
-    """Append a pair; return False when `make_room` must be called first."""
+    """Append a pair; return False if `make_room` must be called first."""
     count, room = spans[group, PAIRS], spans[group, ROOM]
     done = True
     if room == 0:
@@ -93,9 +95,9 @@ def insert(group, slot, end, now, arena, spans):
 
 @inlined
 def live(group, now, arena, spans, out, count):
-    """Append the group's slots that are live at `now` to `out`; return how many `out` has then.
+    """Append the group's slots that are live at `now` to `out`; return the new count of `out`.
 
-    It returns −1 when `out` is too short; then nothing has happened.
+    Return −1, without any change, if `out` is too short.
     """
     pairs = spans[group, PAIRS]
     if count + pairs > len(out):
@@ -125,8 +127,9 @@ def live(group, now, arena, spans, out, count):
 def insert_pairs(
     groups: I64s, slots: I64s, ends: I64s, now: I64, arena: I64Table, spans: I64Table, free: I64s
 ):
-    """Append pairs to their groups, except those of group −1; return the arena, which may be
-    new."""
+    """Append pairs to their groups, except those of group −1.
+
+    Return the arena, which may be new."""
     for i in range(len(groups)):
         group = groups[i]
         if group < 0:
@@ -138,7 +141,7 @@ def insert_pairs(
 
 @in_place
 def remove_pairs(groups: I64s, slots: I64s, arena: I64Table, spans: I64Table):
-    """Take pairs out of their groups."""
+    """Remove pairs from their groups."""
     for i in range(len(groups)):
         if groups[i] < 0:
             continue
@@ -156,7 +159,7 @@ def remove_pairs(groups: I64s, slots: I64s, arena: I64Table, spans: I64Table):
 
 @in_place
 def release_blocks(groups: I64s, arena: I64Table, spans: I64Table, free: I64s):
-    """Give the groups' blocks back, and leave the groups empty."""
+    """Free the groups' blocks; the groups are then empty."""
     for group in groups:
         span = spans[group]
         if span[ROOM]:

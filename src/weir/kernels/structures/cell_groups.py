@@ -1,10 +1,11 @@
 """Gives keys of cells the numbers of groups; a key that was never merged into has none.
 
 Contract
-1. `encode` gives rows that merge their groups, and makes those that are new (`take_fresh` lists
-   them); `find` gives others theirs, −1 where there is none. Both take rows by their `hashes`.
+1. `encode` returns the groups of rows that merge, and creates new ones (`take_fresh` lists them).
+   `find` returns the groups of other rows, −1 where there is none. Both take the `hashes` of rows.
 2. A group lives until it is released; another key may then get its number.
-3. The values of a key are the same whichever row came first: −0 is 0 there, and there is one NaN.
+3. The stored values of a key do not depend on which row came first: −0 is stored as 0, and there is
+   one NaN.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from weir.kernels.structures.sort_keys import canonical
 
 
 class CellGroups:
-    """`CellGroups` numbers the keys that have cells."""
+    """Numbers the keys that have cells."""
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._index = KeyIndex()
@@ -31,7 +32,7 @@ class CellGroups:
         self._canonical = [canonical(dtype) for dtype in types]
         self._slots = np.full(0, -1, dtype=np.int64)  # by group: where its key's values are
         self._fresh: list[Int64s] = []
-        """Groups that were made since `take_fresh` was called."""
+        """Groups that were created since the last call of `take_fresh`."""
 
     def __len__(self) -> int:
         return len(self._index)
@@ -46,7 +47,7 @@ class CellGroups:
     def encode(
         self, keys: Sequence[pa.Array], hashes: Hashes, rows: Int64s | None = None
     ) -> Int64s:
-        """Return the groups of all rows, or of these; make those that are not there."""
+        """Return the groups of all rows, or of the rows at these positions; create missing ones."""
         first, second = hashes if rows is None else (hashes[0][rows], hashes[1][rows])
         count_before = len(self._index)
         groups = self._index.encode(first, second)
@@ -68,7 +69,7 @@ class CellGroups:
         self._fresh.append(groups[fresh])
 
     def take_fresh(self) -> Int64s:
-        """Return the groups that were made since the last call."""
+        """Return the groups that were created since the last call."""
         fresh, self._fresh = self._fresh, []
         return np.concatenate(fresh) if fresh else np.empty(0, dtype=np.int64)
 

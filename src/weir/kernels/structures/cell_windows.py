@@ -1,12 +1,12 @@
-"""Keeps what a window folds to as merges come and go, so that a read need not visit all of them.
+"""Keeps the value that a window folds to as merges come and go, so a read need not visit them all.
 
 Contract
 1. A folding is of one window, whose merges are all of one kind. Merges come at the end (`push`) and
-   go from the front (`leave`); `value` is what folding those that are there, from the default and
-   in order, would give, if there is any.
-2. `folding_of` has none for functions, for NULL as a default (which is an error, but for `set`),
-   and for kinds that are mixed: then all merges are folded at each read.
-3. A read takes time in proportion to its answer: it makes a new list.
+   leave from the front (`leave`). `value`, if the window has merges, is what folding them in order,
+   from the default, would return.
+2. `folding_of` has none for functions, for NULL as a default (which is an error, except for `set`),
+   and for mixed kinds: then all merges are folded at each read.
+3. A read takes time in proportion to its answer, because it makes a new list.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WITH_K = frozenset(kind for kind, traits in MERGE_TRAITS.items() if traits.has_
 
 
 class PastMerge(NamedTuple):
-    """A `PastMerge` is a merge that a window holds. `name` is the function that a call calls."""
+    """A merge in a window; of a call, `name` is the function's."""
 
     time: int
     kind: MergeKind
@@ -36,26 +36,26 @@ class PastMerge(NamedTuple):
 
     @property
     def way(self) -> object:
-        """What merges must have in common to be kept by one folding."""
+        """What merges must have in common to be in one folding."""
         return self.args[1] if self.kind in _WITH_K else self.kind
 
 
 class Folding(ABC):
-    """A `Folding` is what the merges of a window fold to."""
+    """What the merges of a window fold to."""
 
     __slots__ = ()
 
     @abstractmethod
     def push(self, merge: PastMerge) -> None:
-        """Take a merge at the end."""
+        """Append a merge."""
 
     @abstractmethod
     def leave(self, merge: PastMerge) -> None:
-        """Let the oldest merge go."""
+        """Remove the oldest merge."""
 
     @abstractmethod
     def value(self, default: Any) -> object:
-        """Return the value, of a window that holds a merge."""
+        """Return the value of a window that has a merge."""
 
 
 class _Latest(Folding):
@@ -72,8 +72,9 @@ class _Latest(Folding):
 
 
 class _Extreme(Folding):
-    """An `_Extreme` has the merges that may become the largest (smallest): each later one is not
-    beyond it. NaN never replaces a value."""
+    """The merges that may still become the largest (smallest) of the window.
+
+    No merge is larger (smaller) than the one before it. NaN never replaces a value."""
 
     __slots__ = ("_best", "_sign")
 
@@ -118,7 +119,7 @@ class _Total(Folding):
 
 
 EXACT = Context(prec=100)
-"""Adds DECIMALs without rounding: they have 38 digits, and there are less than 10^60 of them."""
+"""Adds DECIMALs without rounding: they have 38 digits, and there are fewer than 10^60 of them."""
 
 
 class _DecimalTotal(Folding):
@@ -138,7 +139,7 @@ class _DecimalTotal(Folding):
 
 
 class _ExactTotal(Folding):
-    """An `_ExactTotal` is a sum of doubles; of those that are not finite it has the numbers."""
+    """The exact sum of doubles; of NaN and infinities, only their counts."""
 
     __slots__ = ("_special", "_units")
 
@@ -183,8 +184,9 @@ class _Listed(Folding):
 
 
 class _Distinct(Folding):
-    """A `_Distinct` has the elements by what makes them equal, each with the numbers of its merges:
-    the first one says where it stands."""
+    """Distinct elements by what makes them equal, each with the numbers of its merges.
+
+    The first of these numbers decides the element's place in the list."""
 
     __slots__ = ("_elements", "_next")
 
@@ -212,7 +214,7 @@ class _Distinct(Folding):
 
 
 class _Ranked(Folding):
-    """A `_Ranked` has all elements in order of their rank, of equal ones the later first."""
+    """All elements by rank, in ascending order; of equal ones, the later comes first."""
 
     __slots__ = ("_first", "_k", "_next", "_order")
 
@@ -236,8 +238,9 @@ class _Ranked(Folding):
 
 
 def folding_of(merge: PastMerge, default: object, *, exact: bool) -> Folding | None:
-    """Make the folding of a window whose merges are like this one, if there is one; `exact` says
-    that sums are those of doubles."""
+    """Return a folding for a window whose merges are like this one, or None if there is none.
+
+    `exact` says that sums are those of doubles."""
     if default is None and merge.kind != "set":
         return None
     match merge.kind:
@@ -265,8 +268,9 @@ _NAN = math.nan  # one object, so that it equals itself as a key
 
 
 def canonical_key(value: object) -> Hashable:
-    """Return one object for values that are equal as keys: −0 becomes 0, every NaN the same NaN,
-    lists become tuples."""
+    """Return the same object for all values that are equal as keys.
+
+    −0 becomes 0, every NaN the same NaN, and lists become tuples."""
     if isinstance(value, float):
         return _NAN if math.isnan(value) else value + 0.0
     if isinstance(value, list | tuple):
@@ -278,7 +282,7 @@ def canonical_key(value: object) -> Hashable:
 
 
 def best_of(values: tuple[Any, ...], k: int) -> list[Any]:
-    """Return the k largest in descending order, of equal ones the earlier first."""
+    """Return the k largest in descending order; of equal ones, the earlier comes first."""
     return sorted(values, key=_rank, reverse=True)[:k]
 
 

@@ -1,15 +1,15 @@
 """Cells of one state, by key, as Python objects (`plan/states.py` defines cells).
 
 Contract
-1. `get` and `merge` come in the order of requests: times never go back.
+1. `get` and `merge` come in the order of requests: times never decrease.
 2. A key is anything that can be hashed: a tuple of values, or the number of a group.
-3. What does not fit (an argument, a result, a sum) raises `CellFailure`; what a merge's function
-   raises passes through.
-4. `max` and `min` replace the value where the argument is greater (smaller), as Python's do.
-   `add_to_set` takes elements as equal that are equal as keys. `top_k` orders NaN above all
+3. An argument, result or sum that does not fit raises `CellFailure`; exceptions from a merge's
+   function pass through.
+4. `max` and `min` replace the value if the argument is greater (smaller), as Python's do.
+   `add_to_set` treats elements as equal if they are equal as keys. `top_k` orders NaN above all
    numbers.
-5. Lists and structs in cells belong to the table: what comes in is copied, what is handed out
-   (answers, arguments of functions) is a copy.
+5. Lists and structs in cells belong to the table: input is copied, and so is what is handed out
+   (answers, arguments of functions).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _OF_NULL = frozenset(kind for kind, traits in MERGE_TRAITS.items() if traits.nul
 
 
 class Sweeps:
-    """`Sweeps` decides when to look through cells and merges for those that have ended.
+    """Decides when to look for cells and merges that have ended.
 
-    That is due when there are twice as many as were left the last time, and when all that was held
-    then may have ended. So what is held is bounded by twice what was live within two spans, and
-    each merge is looked at a few times only.
+    That is due when there are twice as many as after the last sweep, and when everything that was
+    held then may have ended. So what is held is at most twice what was live within two spans, and
+    each merge is visited only a few times.
     """
 
     FEWEST = 1024
@@ -66,11 +66,11 @@ class Sweeps:
 
 
 class CellTable:
-    """A `CellTable` holds the cells of one state.
+    """Holds the cells of one state.
 
-    Without `last`, `values` has what was merged (of exact sums, the sum) and `times` when that was
-    last; these are not kept where nobody asks for them (`timed`). With `last`, `pasts` has the
-    merges themselves.
+    Without `last`, `values` has the merged values (for exact sums, the sum), and `times` the times
+    of the last merges; times are kept only if they are needed (`timed`). With `last`, `pasts` has
+    the merges themselves.
     """
 
     def __init__(self, cell: Cell, *, timed: bool = True) -> None:
@@ -78,7 +78,7 @@ class CellTable:
         self._settle = settler(cell.type)
         self.default: Any = self._settle(default_value(cell.default, cell.type))
         self.copy = copier(cell.type)
-        """Copies a value; None if values cannot change."""
+        """Copies a value; None if values are immutable."""
         listed = pa.types.is_list(cell.type)
         self._settle_element = settler(cell.type.value_type) if listed else self._settle
         self._sums = cell.type == DOUBLE
@@ -86,7 +86,7 @@ class CellTable:
         self._last, self._expires = cell.last, cell.expires
         self._decimal = pa.types.is_decimal(cell.type)
         self._whole = cell.last is not None and (is_integer(cell.type) or self._decimal)
-        """Whether values may be beyond their type until they are read."""
+        """Whether values may exceed the range of their type until they are read."""
         self.timed = timed or cell.expires is not None
         """Whether the time of each cell's last merge is kept."""
         self.values: dict[Hashable, Any] = {}
@@ -95,16 +95,16 @@ class CellTable:
         self.folded: PastMerge | None = None
         """The merge of a window that was folded last, for messages."""
         self._ways: set[object] = set()
-        """What the merges are like that windows have seen."""
+        """The kinds of merges that windows have had (see `PastMerge.way`)."""
         self._foldings: dict[Hashable, Folding] = {}
-        """What windows fold to, of those that were read, while all merges are alike."""
+        """The foldings of windows that were read, while all merges are of one kind."""
         self._members: dict[Hashable, set[Hashable]] = {}
-        """The elements of lists that `add_to_set` has grown, as keys."""
+        """The elements of lists that `add_to_set` has extended, as keys."""
         self._held = 0
         self._sweeps = Sweeps([cell])
 
     def __len__(self) -> int:
-        """Return how many cells there are, and how many merges in windows."""
+        """Return the count of cells, plus the count of merges in windows."""
         return len(self.values) + self._held
 
     def __contains__(self, key: object) -> bool:
@@ -134,7 +134,7 @@ class CellTable:
         function: Function | None = None,
         name: str = "",
     ) -> None:
-        """Merge into a cell; for `top_k` the arguments are the value and k."""
+        """Merge into a cell; for `top_k`, the arguments are the value and k."""
         if self._last is not None:
             kept = PastMerge(time, kind, self._kept(kind, args), function, name)
             self.hold(key, kept)
@@ -148,11 +148,11 @@ class CellTable:
         else:
             self._members.pop(key, None)
             self.values[key] = self._merged(old, kind, args, function)
-        if self.timed:  # last: a merge's function may read the cell as it was
+        if self.timed:  # last, because a merge's function may read the cell as it was
             self.times[key] = time
 
     def _grow(self, key: Hashable, old: list[Any], kind: MergeKind, args: tuple[Any, ...]) -> None:
-        """Put an element into the list of a cell, in place."""
+        """Add an element to the list of a cell, in place."""
         (element, *_) = self._kept(kind, args)
         if kind == "top_k":
             self.values[key] = best_of((*old, element), args[1])
@@ -180,7 +180,7 @@ class CellTable:
     # --- windows -----------------------------------------------------------------------------
 
     def hold(self, key: Hashable, merge: PastMerge) -> None:
-        """Put a merge at the end of a window."""
+        """Append a merge to a window."""
         if merge.way not in self._ways:
             self._ways.add(merge.way)
             if len(self._ways) > 1:
@@ -192,7 +192,7 @@ class CellTable:
             folding.push(merge)
 
     def _leave(self, key: Hashable, past: deque[PastMerge], time: int) -> None:
-        """Drop the merges that no read from this time on sees."""
+        """Drop the merges that no read from this time on includes."""
         assert self._last is not None
         over = time - self._last
         if not past or past[0].time > over:
@@ -213,13 +213,13 @@ class CellTable:
         folding = self._folding(key, past)
         value = self._fold(past) if folding is None else folding.value(self.default)
         if self._whole:
-            return self.settled(value)  # only what is read has to fit
+            return self.settled(value)  # only a value that is read has to fit
         if self.copy is not None:
             return self.copy(value)
         return value.rounded() if type(value) is ExactDouble else value
 
     def _folding(self, key: Hashable, past: deque[PastMerge]) -> Folding | None:
-        """Return what a window folds to, from its first read on."""
+        """Return the folding of a window; it is made when the window is first read."""
         folding = self._foldings.get(key)
         if folding is None and len(self._ways) == 1:
             folding = folding_of(past[0], self.default, exact=self._sums)
@@ -244,7 +244,7 @@ class CellTable:
     # --- cells that have ended ---------------------------------------------------------------
 
     def drop(self, time: int) -> None:
-        """Forget the cells that are the default for every read from this time on."""
+        """Forget cells that every read from this time on would see as the default."""
         if self._last is not None:
             for key, past in self.pasts.items():
                 self._leave(key, past, time)
@@ -258,7 +258,7 @@ class CellTable:
                 self._members.pop(key, None)
 
     def sweep(self, time: int) -> None:
-        """Do what `drop` does, when it is worth it."""
+        """Call `drop` if it is worth it."""
         if self._sweeps.is_due(len(self) + len(self.pasts), time):
             self.drop(time)
             self._sweeps.done(len(self) + len(self.pasts), time)
@@ -268,7 +268,7 @@ class CellTable:
     def _merged(
         self, old: Any, kind: MergeKind, args: tuple[Any, ...], function: Function | None
     ) -> object:
-        """Return what a cell holds after a merge, given what it held."""
+        """Return a cell's new value after a merge, given the old one."""
         if kind == "add":
             if self._sums:
                 return self._added(old, args[0])
@@ -315,14 +315,14 @@ class CellTable:
         return EXACT.add(old, self._number(arg))
 
     def _number(self, arg: object) -> Any:
-        """Return what is added as a value of the state's type."""
+        """Return the argument of an addition as a value of the state's type."""
         try:
             return self._settle(arg)
         except Misfit as misfit:
             raise CellFailure(f"add to {self.cell.state} takes {misfit}") from None
 
     def _with_element(self, old: Any, kind: MergeKind, args: tuple[Any, ...]) -> object:
-        """Return a list with one more element; those that are in it fit already."""
+        """Return a list with one more element; its other elements fit already."""
         (element, *_) = self._kept(kind, args)
         if kind == "append":
             return [*old, element]
@@ -334,7 +334,7 @@ class CellTable:
         return [*old, element]
 
     def _kept(self, kind: MergeKind, args: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the arguments of a merge, in memory of their own."""
+        """Return copies of a merge's arguments."""
         if kind == "call":
             return tuple(map(copied, args))
         if args[0] is None:
@@ -348,11 +348,11 @@ class CellTable:
         return (value, *args[1:])
 
     def forget_members(self, key: Hashable) -> None:
-        """Note that a list was set, whatever `add_to_set` knows of it."""
+        """Forget which elements `add_to_set` has seen in a list, because the list was set."""
         self._members.pop(key, None)
 
     def settled(self, value: object) -> object:
-        """Return a value as a cell of this state holds it; CellFailure if it does not fit."""
+        """Return the value in the form that cells have; raise CellFailure if it does not fit."""
         try:
             return self._settle(value)
         except Misfit as misfit:
@@ -365,7 +365,7 @@ class CellTable:
 
 
 def into_null(cell: Cell) -> str:
-    """Say that something is merged into a cell that is NULL, and what to do."""
+    """Return a message about a merge into a cell that is NULL, and what to do."""
     way = "give it another default, or say by merge() what NULL means"
     return f"into a cell of {cell.state} that is NULL ({way})"
 

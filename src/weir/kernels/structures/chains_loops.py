@@ -1,4 +1,4 @@
-"""Compiled loops of chains link the members of each pane one to the next.
+"""Compiled loops of chains, in which each member of a pane has the number of the next.
 
 `heads[pane]` is a pane's first member, `following[member]` the next one; −1 is none.
 """
@@ -13,7 +13,7 @@ from weir.loops.compiled import compiled, in_place
 
 @in_place
 def chain(members: I64s, panes: I64s, following: I64s, heads: I64s):
-    """Put each member before the chain of its pane."""
+    """Insert each member at the head of its pane's chain."""
     for i in range(len(members)):
         following[members[i]] = heads[panes[i]]
         heads[panes[i]] = members[i]
@@ -21,7 +21,7 @@ def chain(members: I64s, panes: I64s, following: I64s, heads: I64s):
 
 @compiled
 def chains_of(panes: I64s, heads: I64s, following: I64s):
-    """Return all members of the panes' chains, after the index of the pane that each belongs to."""
+    """Return all members of the panes' chains, each with the index of its pane."""
     count = 0
     for pane in panes:
         entry = heads[pane]

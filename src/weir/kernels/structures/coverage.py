@@ -1,16 +1,15 @@
 """Coverage tracks on which pieces of its lifetime a row is matched.
 
 Matches of a row come as intervals in order of their start. Touching or overlapping ones are one
-piece. `edge` is where knowledge ends: the row is accounted for up to there, matched since
-`piece` if that is not OPEN, unmatched otherwise.
+piece. The row is settled up to its `edge`. Just before the edge, it is matched since `piece`, or
+unmatched if `piece` is OPEN.
 
 Contract
-1. `advance` takes matches (in order of start) and the CTI and gives the pieces that became
-   final: matched ones (`matched=True`, SEMI) or unmatched ones (ANTI, OUTER), each with the
-   smallest CTI at which it is known:
-   a matched piece at its end + 1 (something may still touch it), or, when it reaches the row's
-   own end, as soon as the match that reaches it is known;
-   an unmatched piece when the match that ends it is known, or at the row's end.
+1. `advance` takes matches (in order of start) and the CTI and returns the pieces that became final:
+   matched ones (`matched=True`, SEMI) or unmatched ones (ANTI, OUTER), each with the smallest CTI
+   at which it is known. A matched piece is known at its end + 1, since a later match may touch it
+   until then; if it reaches the row's own end, it is known as soon as the match that reaches that
+   end is. An unmatched piece is known when the match that ends it is, or at the row's end.
 2. `held_from` is the smallest start of a piece that may still come.
 """
 
@@ -27,17 +26,16 @@ from weir.kernels.structures.rows import RowStore
 from weir.kernels.structures.time_queue import Holds, TimeQueue, after
 
 Pieces = tuple[Int64s, Int64s, Int64s, Int64s]
-"""Of each piece: the CTI at which it is final, its start, its end, the slot of its row."""
+"""For each piece: the CTI at which it is final, its start, its end, the slot of its row."""
 
 
 class Coverage:
-    """A `Coverage` tracks the matched or the unmatched pieces of held rows, and says when they
-    are final."""
+    """Tracks the matched or the unmatched pieces of held rows, and when they become final."""
 
     def __init__(self, rows: RowStore, matched: bool) -> None:
         self._rows = rows
         self._matched = matched
-        self._edge = np.full(0, OPEN, dtype=np.int64)  # by slot: up to where its pieces are settled
+        self._edge = np.full(0, OPEN, dtype=np.int64)  # by slot: its pieces are settled up to here
         self._piece = np.full(0, OPEN, dtype=np.int64)  # by slot: where its matched piece began
         self._timers = TimeQueue()
         self._holds = Holds()
@@ -47,7 +45,7 @@ class Coverage:
         return self._piece if self._matched else self._edge
 
     def started(self, slots: Int64s) -> None:
-        """Begin to track rows, as unmatched."""
+        """Begin to track rows; they are unmatched so far."""
         self._edge = grown(self._edge, self._rows.capacity, OPEN)
         self._piece = grown(self._piece, self._rows.capacity, OPEN)
         self._edge[slots] = self._rows.vs[slots]
@@ -80,7 +78,7 @@ class Coverage:
         )
 
     def ended(self, slots: Int64s) -> None:
-        """Stop tracking rows all of whose pieces have come out."""
+        """Stop tracking rows whose pieces have all come out."""
         self._edge[slots] = OPEN
         self._piece[slots] = OPEN
 
@@ -91,7 +89,7 @@ class Coverage:
         return {"edge": self._edge[slots], "piece": self._piece[slots]}
 
     def restore(self, slots: Int64s, state: Mapping[str, Int64s]) -> None:
-        """Give rows that were started again the state that they had in a snapshot."""
+        """Restore the state of tracked rows from a snapshot."""
         self._edge[slots], self._piece[slots] = state["edge"], state["piece"]
         self._holds.push(self._held[slots], slots, self._held)
         if self._matched:

@@ -11,10 +11,10 @@ from weir.loops.compiled import compiled
 
 @compiled
 def cover(slots: I64s, starts: I64s, ends: I64s, ve: I64s, edge: I64s, piece: I64s, matched: Bool):
-    """Take matches in order of start, and return the pieces that they end.
+    """Apply matches in order of start, and return the pieces that they end.
 
-    Of each piece it returns when it is final, its start, its end and its slot; and the slots whose
-    edge moved.
+    For each piece, return when it is final, its start, its end and its slot. Also return the slots
+    whose edge moved.
     """
     at = np.empty(2 * len(slots), dtype=np.int64)
     out_start = np.empty(2 * len(slots), dtype=np.int64)
@@ -25,7 +25,7 @@ def cover(slots: I64s, starts: I64s, ends: I64s, ve: I64s, edge: I64s, piece: I6
     for i in range(len(slots)):
         slot, start, end = slots[i], starts[i], ends[i]
         if edge[slot] == ve[slot]:
-            continue  # matched to its end already
+            continue  # already matched up to its end
         if end > edge[slot]:
             touched[changed] = slot
             changed += 1
@@ -54,8 +54,9 @@ def cover(slots: I64s, starts: I64s, ends: I64s, ve: I64s, edge: I64s, piece: I6
 
 @compiled
 def time_out(due_at: I64s, due: I64s, ve: I64s, edge: I64s, piece: I64s, matched: Bool):
-    """Return the pieces that end because no match came: matched ones past their edge, unmatched
-    ones at the end of their row."""
+    """Return the pieces that end without a match.
+
+    Matched ones end past their edge, unmatched ones at the end of their row."""
     at = np.empty(len(due), dtype=np.int64)
     out_start = np.empty(len(due), dtype=np.int64)
     out_end = np.empty(len(due), dtype=np.int64)

@@ -1,9 +1,9 @@
-"""An exact sum of doubles is an integer in units of 2^−1074, and which of NaN, ∞, −∞ were in it.
+"""An exact sum of doubles: an integer in units of 2^−1074, and which of NaN, ∞, −∞ were added.
 
 Contract
 1. `rounded()` is the nearest double of the exact sum, ties to even. NaN, or both infinities, make
-   NaN; a sum beyond the largest double is infinite; a sum of zeros is 0, never −0.
-2. `packed` gives the whole sum, as saved states have it (`plan/saved_states.py`).
+   NaN. A sum beyond the largest double is infinite. A sum of zeros is 0, never −0.
+2. `packed` returns the whole sum in the form of saved states (`plan/saved_states.py`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from fractions import Fraction
 from weir.kernels.aggregates.exact import nearest
 
 NAN, PLUS, MINUS = 1, 2, 4
-"""Which of NaN, ∞ and −∞ are in a sum, in addition to its finite part."""
+"""Flags of a sum: which of NaN, ∞ and −∞ are in it, in addition to its finite part."""
 _UNIT = 1074
 
 
 class ExactDouble:
-    """An `ExactDouble` is a sum that is rounded when it is read."""
+    """A sum of doubles that is rounded when it is read."""
 
     __slots__ = ("_rounded", "special", "units")
 
@@ -29,7 +29,7 @@ class ExactDouble:
 
     @classmethod
     def of(cls, value: float) -> ExactDouble:
-        """Begin a sum with this value."""
+        """Return a sum that starts with this value."""
         sum_ = cls(0, 0)
         sum_.add(value)
         return sum_

@@ -1,15 +1,14 @@
-"""Fast cells are numbers in matrices, by group: one compiled loop takes all requests in order.
+"""Fast cells are numbers in matrices, by group; one compiled loop runs all requests in order.
 
 Contract
-1. `fast_kinds.py` says which states are fast; `cells.py` has all others.
-2. A cell has its value and the time of its last merge (START: it was never merged into) beside
-   each other, and flags. A new group has to be `reset` before it is used.
-3. Integers beyond their type fail at the merge that makes them, in a window at the read: there the
-   sums have 95 bits.
-4. The arguments of a slice's requests lie end to end. Each row of the table of requests has where
+1. `fast_kinds.py` decides which states are fast; `cells.py` has all others.
+2. A cell has its value and, beside it, the time of its last merge (START: it was never merged
+   into), and flags. A new group has to be `reset` before it is used.
+3. An integer that exceeds its type fails at the merge that makes it; in a window, it fails at the
+   read, since there the sums have 95 bits.
+4. The arguments of a slice's requests are concatenated. Each row of the table of requests has where
    the values of a request begin, the step from one row's value to the next (0 for a constant, which
-   is there once), and where its masks begin: that of a condition, and that of NULLs (−1 where there
-   is none).
+   is stored once), and where its two masks begin, of its condition and of its NULLs (−1 for none).
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ RowMarks = npt.NDArray[np.bool_]
 
 
 class FastArguments:
-    """`FastArguments` collects the values and masks of requests."""
+    """Collects the values and masks of requests."""
 
     def __init__(self) -> None:
         self._values: list[Int64s] = []
@@ -70,21 +69,20 @@ class FastArguments:
         self._value_count = self._mask_count = 0
 
     def add(self, request: Int64s, values: Int64s, step: int) -> None:
-        """Add the values that a request takes, one for each row of its port, or (`step` 0) one for
-        all."""
+        """Add a request's values: one for each row of its port, or, if `step` is 0, one for all."""
         request[ARGUMENTS], request[STEP] = self._value_count, step
         self._values.append(values)
         self._value_count += len(values)
 
     def add_condition(self, request: Int64s, condition: pa.Array | None) -> RowMarks | None:
-        """Add the condition under which rows make the request; return it as a mask."""
+        """Add the mask of the rows that satisfy the request's condition, and return it."""
         if condition is None:
             return None
         holds = condition.fill_null(False).to_numpy(zero_copy_only=False)
         return self._add_mask(request, CONDITIONS, np.asarray(holds, dtype=np.bool_))
 
     def add_nulls(self, request: Int64s, column: pa.Array, rows: int) -> RowMarks | None:
-        """Add for which rows the value is NULL; return it as a mask."""
+        """Add the mask of the rows whose value is NULL, and return it."""
         if not column.null_count:
             return None
         null = ~valid_mask(column) if len(column) == rows else np.ones(rows, dtype=np.bool_)
@@ -97,7 +95,7 @@ class FastArguments:
         return mask
 
     def flat(self) -> tuple[Int64s, npt.NDArray[np.uint8]]:
-        """Return all values and all masks."""
+        """Return all values and all masks, each concatenated."""
         values = self._values or [np.empty(0, dtype=np.int64)]
         masks = self._masks or [np.empty(0, dtype=np.bool_)]
         one = values[0] if len(values) == 1 else np.concatenate(values)
@@ -109,7 +107,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 class FastFailure(Exception):
-    """A request failed: how, the number of the request, and the row of its port."""
+    """A request failed: in which way, the number of the request, and the row of its port."""
 
     def __init__(self, how: int, request: int, row: int) -> None:
         super().__init__(how)
@@ -117,7 +115,7 @@ class FastFailure(Exception):
 
 
 class FastCells:
-    """`FastCells` holds the cells of all fast states of a scan."""
+    """Holds the cells of all fast states of a scan."""
 
     def __init__(self, states: Sequence[tuple[Cell, FastKind]]) -> None:
         self.states = [cell for cell, _ in states]
@@ -145,7 +143,7 @@ class FastCells:
     def plan(
         self, programs: Sequence[RequestProgram], requests: Mapping[int, FastMerge | FastRead]
     ) -> None:
-        """Say which programs visit rows; `requests` are those to fast states, by their number."""
+        """Set which programs visit rows; `requests` are those to fast states, by their number."""
         self._programs = np.zeros((len(programs), 3), dtype=np.int64)
         self._ports = [program.port for program in programs]
         for number, program in enumerate(programs):
@@ -167,7 +165,7 @@ class FastCells:
     # --- groups ------------------------------------------------------------------------------
 
     def reset(self, groups: Int64s, capacity: int) -> None:
-        """Make room for the groups below `capacity`; these have cells never merged into."""
+        """Make room for the groups below `capacity`; give these groups cells without merges."""
         self.cells = grown(self.cells, capacity)
         self.flags = grown(self.flags, capacity)
         self.windows.grow(capacity)
@@ -177,7 +175,7 @@ class FastCells:
         reset_cells(groups, self.table, self.cells, self.flags, self.sums.limbs, self.windows.heads)
 
     def merged(self, state: int, groups: Int64s) -> npt.NDArray[np.bool_]:
-        """Tell which of these groups have a cell of this state."""
+        """Return which of these groups have a cell of this state."""
         if self.kinds[state] == "window":
             held: npt.NDArray[np.bool_] = self.windows.heads[groups, self._window(state), HEAD] >= 0
             return held
@@ -188,8 +186,7 @@ class FastCells:
         return int(self.table[state, WINDOW])
 
     def drop(self, groups: Int64s, time: int) -> None:
-        """Forget the cells of these groups that are the default for every read from this time
-        on."""
+        """Forget cells of these groups that are the default for every read from this time on."""
         for state, cell in enumerate(self.states):
             if cell.last is not None:
                 drop_merges(
@@ -212,7 +209,7 @@ class FastCells:
                     self.values[state].forget(gone)
 
     def push(self, state: int, groups: Int64s, times: Int64s, values: Int64s) -> None:
-        """Put merges, in order of time, into the windows of a state of their groups."""
+        """Append merges, in order of time, to the windows of their groups in a state."""
         if self.table[state, DOUBLES]:
             everything = np.ones(len(values), dtype=np.bool_)
             self.sums.fit_values(state, values, everything, self.table)
@@ -234,7 +231,7 @@ class FastCells:
     def run(
         self, visits: Visits, slices: Sequence[Batch], groups: Sequence[Int64s], right_from: int
     ) -> dict[int, pa.Array]:
-        """Take all requests in order; return the answers of the reads, by their numbers."""
+        """Run all requests in order; return the answers of the reads, by the reads' numbers."""
         table, programs = self._plan.copy(), self._programs.copy()
         starts = np.cumsum([0, *(len(g) for g in groups)])
         vs = [b.vs if len(g) else g for b, g in zip(slices, groups, strict=True)]
@@ -322,7 +319,7 @@ class FastCells:
         return from_bits(bits, flags != 0, self.states[state].type)
 
     def _settle(self, groups: Sequence[Int64s]) -> None:
-        """Store the values that this slice has brought."""
+        """Store the new values of this slice."""
         for state, values in self.values.items():
             merges = (r for _, r in self._requests if isinstance(r, FastMerge))
             ports = {r.port for r in merges if r.state == state}
@@ -333,8 +330,8 @@ class FastCells:
 
 
 def _state_row(cell: Cell, kind: FastKind) -> tuple[int, ...]:
-    """Describe a state for the compiled loop; limbs and windows are numbered later."""
-    bits, flags = -1, 0  # of a handle: no value is stored
+    """Return a state's row in the compiled loop's table; limbs and windows are numbered later."""
+    bits, flags = -1, 0  # for a handle: no value is stored
     if kind != "handle":
         default = default_column(cell)
         flags = NULL if default.null_count else 0
@@ -345,7 +342,7 @@ def _state_row(cell: Cell, kind: FastKind) -> tuple[int, ...]:
 
 
 def _joined(parts: Sequence[Int64s]) -> Int64s:
-    """Return the parts one after the other; most often one of them has all rows."""
+    """Concatenate the parts; usually, one of them has all rows."""
     filled = [part for part in parts if len(part)]
     if len(filled) == 1:
         return filled[0]

@@ -14,14 +14,19 @@ from weir.loops.compiled import in_place
 READ, READ_SUM, READ_WINDOW, SET, ADD, MAX, MIN, MAX_FLOAT, MIN_FLOAT, ADD_FLOAT, ADD_SUM, PUSH = (
     range(12)
 )
-"""What a request does. `READ_SUM` and `ADD_SUM` are of exact sums of doubles, `READ_WINDOW` and
-`PUSH` of sums over a window."""
+"""What a request does.
+
+`READ_SUM` and `ADD_SUM` are for exact sums of doubles, `READ_WINDOW` and `PUSH` for sums over a
+window."""
 
 FINE, OVERFLOW, NULL_ARGUMENT, NULL_CELL = range(4)
 """How a run of requests ended."""
 
 NULL, NAN, PLUS, MINUS, SUMMED = 1, 2, 4, 8, 16
-"""Flags of a cell: it is NULL; these were added to its sum; its value is the sum in its limbs."""
+"""Flags of a cell.
+
+NULL: the cell is NULL. NAN, PLUS, MINUS: these values were added to its sum. SUMMED: its value is
+the sum in its limbs."""
 
 # Columns of the tables that describe requests and states.
 OP, STATE, ARGUMENTS, CONDITIONS, NULLS, ANSWERS, STEP, DEFERS = range(8)
@@ -29,8 +34,10 @@ DEFAULT, DEFAULT_FLAGS, EXPIRES, LOWEST, HIGHEST, LAST, LIMBS, LOW, WIDTH, WINDO
     11
 )
 HEAD, TAIL, HIGH, LOWER = range(4)
-"""Of a window: its first and last merge, and the sum of integers in two parts; for doubles, whose
-sum is in limbs, how many NaN there are, and how many ∞ and −∞ (in 32 bits each)."""
+"""Columns of a window: its first and last merge, and the sum of integers in two parts.
+
+For doubles, whose sum is in limbs, the parts are the count of NaNs, and the counts of ∞ and −∞ in
+32 bits each."""
 
 _LOW_HALF = (1 << 32) - 1
 
@@ -44,7 +51,7 @@ def reset_cells(
     limbs: I64Table,
     windows: I64Cube,
 ):
-    """Give these groups cells that were never merged into."""
+    """Give these groups cells without merges."""
     for group in groups:
         for s in range(len(states)):
             cells[group, 2 * s] = states[s, DEFAULT]
@@ -56,7 +63,7 @@ def reset_cells(
                 windows[group, w, HIGH] = windows[group, w, LOWER] = 0
                 for i in range(states[s, WIDTH]):
                     limbs[group, states[s, LIMBS] + i] = 0
-                # The default is a part of every sum.
+                # Every sum includes the default.
                 _count_in(states, limbs, windows, group, s, states[s, DEFAULT], 1)
 
 
@@ -88,11 +95,12 @@ def run_requests(
     right_from: I64,
     failed: I64s,
 ):
-    """Take all requests in order; say how it ended, and in `failed` at which request and row.
+    """Run all requests in order; return how the run ended.
 
-    `programs` has for each program its first request, the end of its requests, and where the rows
-    of its port begin in `groups` and `vs`. Doubles are int64 by their bits; `floats`, `float_args`
-    and `float_answers` are the memory of `cells`, `args` and `answers` as doubles.
+    After a failure, `failed` has the request and the row. For each program, `programs` has its
+    first request, the end of its requests, and where the rows of its port begin in `groups` and
+    `vs`. Doubles are int64 by their bits; `floats`, `float_args` and `float_answers` are the memory
+    of `cells`, `args` and `answers` as doubles.
     """
     for visit in range(count):
         program, row = only, visit
@@ -197,7 +205,7 @@ def run_requests(
 
 @in_place
 def _count_in(states, limbs, windows, group, s, value, sign):
-    """Add a value to what is known of a window as a whole, or (`sign` −1) take it away."""
+    """Add a value to the totals of a window, or subtract it (`sign` −1)."""
     w = states[s, WINDOW]
     if not states[s, DOUBLES]:
         windows[group, w, HIGH] += sign * (value >> 32)
@@ -223,7 +231,7 @@ def _specials(nans, infinities):
 
 @in_place
 def _push(states, limbs, windows, pool, free, group, s, time, value):
-    """Put a merge at the end of a cell's window; the pool has room."""
+    """Append a merge to a cell's window; the pool has room."""
     w = states[s, WINDOW]
     slot = free[0]
     free[0] = pool[slot, 2]
@@ -239,7 +247,7 @@ def _push(states, limbs, windows, pool, free, group, s, time, value):
 
 @in_place
 def _leave(states, limbs, windows, pool, free, group, s, until):
-    """Drop the merges of a cell that lie at `until` or before."""
+    """Drop the merges of a cell at `until` or before."""
     w = states[s, WINDOW]
     slot = windows[group, w, HEAD]
     while slot >= 0 and pool[slot, 0] <= until:
@@ -265,7 +273,7 @@ def drop_merges(
     pool: I64Table,
     free: I64s,
 ):
-    """Drop what lies at `until` or before in the windows of a state of these groups."""
+    """Drop the merges at `until` or before from these groups' windows in a state."""
     for group in groups:
         _leave(states, limbs, windows, pool, free, group, s, until)
 
@@ -281,7 +289,7 @@ def list_merges(
     times: I64s,
     values: I64s,
 ):
-    """Write the merges of one window of these groups, one after the other; return how many."""
+    """Write the merges of one window of these groups, group by group; return their count."""
     found = 0
     for i in range(len(groups)):
         slot = windows[groups[i], window, HEAD]
@@ -307,7 +315,7 @@ def push_merges(
     pool: I64Table,
     free: I64s,
 ):
-    """Put merges, in order of time, into the windows of a state of their groups."""
+    """Append merges, in order of time, to the windows of their groups in a state."""
     for i in range(len(groups)):
         _push(states, limbs, windows, pool, free, groups[i], s, times[i], values[i])
 
@@ -353,7 +361,7 @@ def _sum_of(states, limbs, digits, group, s, special):
         top -= 1
     if top < 0:
         return 0.0
-    # The 64 leading bits, and whether any bit is set below them.
+    # The 64 leading bits, and whether any lower bit is set.
     u = np.uint64(digits[top]) << np.uint64(32)
     if top >= 1:
         u |= np.uint64(digits[top - 1])
@@ -389,7 +397,7 @@ def read_sums(
     floats: F64Table,
     values: F64s,
 ):
-    """Write the value of a cell of an exact sum for each of these groups."""
+    """Write the exact sum of each of these groups' cells."""
     for i in range(len(groups)):
         values[i] = floats[groups[i], 2 * s]
         if flags[groups[i], s] & SUMMED:
@@ -414,7 +422,7 @@ def _digits_of(limbs, group, at, width, digits):
 
 @in_place
 def carry_limbs(limbs: I64Table, at: I64, width: I64):
-    """Bring all limbs but the last back below 2³², so that there is room for as many again."""
+    """Reduce all limbs but the last below 2³², to make room for as many more additions."""
     for group in range(len(limbs)):
         carry = np.int64(0)
         for i in range(width - 1):

@@ -4,9 +4,9 @@ A state is fast if `fast_kind` has a kind for it:
 
     number   a value of fixed width; add (integers), set, max, min, IEEE addition
     sum      a DOUBLE with `add`: an exact sum in limbs (`exact_loops.py`), rounded at each read
-    window   an integer or DOUBLE with `last` and nothing but `add`: its merges in a list, and their
-             sum, which is exact
-    handle   any other type with nothing but `set`: the cell is the number of a stored value
+    window   an integer or DOUBLE with `last` and only `add`: its merges in a list, and their
+             exact sum
+    handle   any other type with only `set`: the cell is the number of a stored value
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _READS: dict[FastKind, int] = {
 
 @dataclass(frozen=True, slots=True)
 class FastMerge:
-    """A `FastMerge` is a merge into a fast state.
+    """A merge into a fast state.
 
     `state` is the number of the state among the fast ones; `argument` (unless it is a `constant`)
     and `condition` are columns of the port.
@@ -71,7 +71,7 @@ class FastMerge:
 
 @dataclass(frozen=True, slots=True)
 class FastRead:
-    """A `FastRead` is a read of a fast state by the rows of port 0 (see `StateRead`)."""
+    """A read of a fast state by the rows of port 0 (see `StateRead`)."""
 
     state: int
     defers: bool = False
@@ -80,8 +80,9 @@ class FastRead:
 def fast_kind(
     cell: Cell, merges: Sequence[tuple[StateMerge, Sequence[pa.DataType]]]
 ) -> FastKind | None:
-    """Return how a state is kept, given all its merges and the types of their arguments; None
-    where it is not a fast one."""
+    """Return the kind of a state, or None if it is not fast.
+
+    It depends on all merges of the state and the types of their arguments."""
     steps = {merge_step(merge) for merge, _ in merges}
     types = {dtype for _, of_merge in merges for dtype in of_merge}
     integer = cell.type in _INTEGERS
@@ -101,7 +102,7 @@ def fast_kind(
 
 
 def why_slow(cell: Cell, merges: Sequence[tuple[StateMerge, Sequence[pa.DataType]]]) -> str | None:
-    """Say in words why a state is not fast; None: it is."""
+    """Return the reason why a state is not fast, for people; None if it is."""
     if fast_kind(cell, merges) is not None:
         return None
     called = any(merge_step(merge) == "call" for merge, _ in merges)
@@ -119,7 +120,7 @@ def why_slow(cell: Cell, merges: Sequence[tuple[StateMerge, Sequence[pa.DataType
 
 
 def merge_step(merge: StateMerge) -> str:
-    """Return what a merge does, as the compiled loop knows it; a function may do what it knows."""
+    """Return a merge's operation for the compiled loop, which a function may have too."""
     return merge.kind if merge.function is None else merge.function.step or merge.kind
 
 
@@ -141,7 +142,7 @@ def read_op(kind: FastKind) -> int:
 
 
 def to_bits(column: pa.Array) -> Int64s:
-    """Return the values of a column of fixed width as int64; where one is NULL, it is arbitrary."""
+    """Return the values of a column of fixed width as int64; for NULL, the number is arbitrary."""
     bits: Int64s = raw_values(column).astype(np.int64, copy=False)
     return bits
 

@@ -19,8 +19,9 @@ from weir.plan.states import Cell
 
 
 def fast_rows(cells: FastCells, state: int, live: Int64s) -> tuple[Int64s, Batch]:
-    """Return the saved cells of a state, without their keys, and the group of each row; `live` are
-    all groups."""
+    """Return the saved cells of a state, without their keys, and the group of each row.
+
+    `live` are all groups."""
     groups = live[cells.merged(state, live)]
     if cells.kinds[state] == "window":
         return _merge_rows(cells, state, groups)
@@ -66,7 +67,7 @@ def _merge_rows(cells: FastCells, state: int, groups: Int64s) -> tuple[Int64s, B
 def load_fast(
     cells: FastCells, state: int, groups: Int64s, rows: Batch, names: Sequence[str]
 ) -> None:
-    """Take over saved cells of these groups."""
+    """Load saved cells into these groups."""
     columns = dict(zip(names, rows.columns, strict=True))
     if cells.kinds[state] == "window":
         _check_merges(cells.states[state], columns["merge"])
@@ -92,7 +93,7 @@ def load_fast(
 
 
 def _check_merges(cell: Cell, merges: pa.Array) -> None:
-    """Raise SnapshotCorrupt if a window that is kept as a sum has other merges than `add`."""
+    """Raise SnapshotCorrupt if a window that is kept as a sum has merges other than `add`."""
     others = [name for name in merges.unique().to_pylist() if name != "add"]
     if others:
         names = ", ".join(map(str, others))

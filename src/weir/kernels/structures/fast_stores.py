@@ -1,8 +1,8 @@
 """What fast cells store outside of their matrix: limbs of exact sums, values, merges in windows.
 
 1. Exact sums of doubles (`FastSums`) are limbs in one matrix, by group
-   (`aggregates/exact_loops.py`). A state has the limbs that its values have needed so far; when one
-   needs others, the matrix is laid out again.
+   (`aggregates/exact_loops.py`). A state has the limbs that its values have needed so far; if a
+   value needs others, the matrix is laid out again.
 2. Values that are not numbers (`StoredValues`) are stored one for each cell; the compiled loop sees
    their handles. A handle is the slot of a stored value, −1 for the default, and −2 − i for value i
    of the slice.
@@ -29,12 +29,12 @@ from weir.kernels.structures.rows import RowStore
 from weir.plan.states import Cell
 
 _MOST_ADDED = 2**30
-"""Values that are added before the carries of limbs are taken up."""
+"""How many values are added before the limbs are reduced by their carries."""
 _SPECIALS = ((NAN, FAST_NAN), (PLUS, FAST_PLUS), (MINUS, FAST_MINUS))
 
 
 class FastSums:
-    """`FastSums` has the limbs of all exact sums of a scan."""
+    """Holds the limbs of all exact sums of a scan."""
 
     def __init__(self) -> None:
         self.limbs = np.zeros((0, 0), dtype=np.int64)
@@ -48,7 +48,7 @@ class FastSums:
     def fit_values(
         self, state: int, bits: Int64s, counted: npt.NDArray[np.bool_], table: Int64s
     ) -> None:
-        """Have the limbs that these doubles need; `table` describes all states of the scan."""
+        """Extend the limbs to cover these doubles; `table` describes all states of the scan."""
         low, high, _ = limb_range(bits, counted)
         self._fit(state, low, high, table)
         self._added += len(bits)
@@ -85,13 +85,13 @@ class FastSums:
     # --- saved sums --------------------------------------------------------------------------
 
     def packed(self, group: int, flags: int, row: Int64s) -> bytes:
-        """Return the sum of a cell as saved states have it; `row` describes its state."""
+        """Return the sum of a cell in the form of saved states; `row` describes its state."""
         limbs = self.limbs[group, row[LIMBS] : row[LIMBS] + row[WIDTH]]
         special = sum(saved for saved, fast in _SPECIALS if flags & fast)
         return ExactDouble(exact_sum(limbs, int(row[LOW])), special).packed()
 
     def unpack(self, group: int, state: int, data: bytes, table: Int64s) -> int:
-        """Take over a saved sum; return the flags of its cell, without the one for a sum."""
+        """Load a saved sum; return the flags of its cell, without the one for a sum."""
         sum_ = ExactDouble.unpacked(data)
         units = abs(sum_.units)
         if not units:
@@ -109,7 +109,7 @@ class FastSums:
 
 
 class StoredValues:
-    """`StoredValues` has the values of a state's cells."""
+    """Holds the values of a state's cells."""
 
     def __init__(self, cell: Cell) -> None:
         self._default = default_column(cell)
@@ -136,8 +136,7 @@ class StoredValues:
         return pa.concat_arrays([self._default, held, *self._brought]).take(pa.array(index))
 
     def settle(self, groups: Int64s, handles: Int64s) -> Int64s:
-        """Store what a slice has brought to these groups, each named once; return their handles
-        from now on."""
+        """Store the new values of these groups, each named once; return their lasting handles."""
         new = handles <= -2
         if new.any():
             values = pa.concat_arrays(self._brought).take(pa.array(-2 - handles[new]))
@@ -155,10 +154,10 @@ class StoredValues:
 
 
 class FastWindows:
-    """`FastWindows` has the merges that windows of numbers hold, for `count` states.
+    """Holds the merges of all windows of numbers, for `count` states.
 
-    `pool` has the time and the value of each, and the slot of the next one of its cell; `free` is
-    the first slot that is not in use, and how many are.
+    `pool` has the time and the value of each merge, and the slot of the next merge of its cell;
+    `free` has the first unused slot, and the count of unused slots.
     """
 
     def __init__(self, count: int) -> None:
@@ -175,7 +174,7 @@ class FastWindows:
         self.heads = grown(self.heads, capacity)
 
     def make_room(self, count: int) -> None:
-        """Have free slots for so many merges."""
+        """Make sure that this many slots are free."""
         old, missing = len(self.pool), self.held + count - len(self.pool)
         if missing <= 0:
             return
@@ -187,8 +186,10 @@ class FastWindows:
         self.pool, self.free[0] = pool, old
 
     def listed(self, groups: Int64s, window: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-        """Return the merges in a window of these groups: the position of the group among them, the
-        number of the merge within its cell, its time and its value."""
+        """Return the merges in a window of these groups, as four arrays.
+
+        They are the group's index in `groups`, the merge's number within its cell, its time and its
+        value."""
         of, number, times, values = np.empty((4, self.held), dtype=np.int64)
         count = list_merges(groups, window, self.heads, self.pool, of, number, times, values)
         return of[:count], number[:count], times[:count], values[:count]

@@ -1,12 +1,12 @@
-"""The rows of each group lie in a heap by end and in a list in the order they came.
+"""Compiled loops that keep each group's rows in a heap by end and in a list by arrival.
 
 Contract
-1. The owner keeps two tables of int64: `links` by slot, with the columns named here; `table` by
-   group, whose first three columns are named here too and are −1 in a group without rows (more
-   columns may follow).
-2. `insert` and `pop` (the row that ends first) cost O(log n), amortised. The heap is a skew heap:
-   linked, so that groups of any size share the tables and nothing is ever moved.
-3. Rows that were popped can be chained through their links until they are freed.
+1. The owner keeps two tables of int64: `links` by slot, with the columns named here, and `table` by
+   group. The first three columns of `table` are named here too, and are −1 in a group without rows;
+   more columns may follow.
+2. `insert` and `pop` (of the row that ends first) cost O(log n), amortised. The heap is a linked
+   skew heap, so groups of any size share the tables and nothing is ever moved.
+3. Popped rows can be chained through their links until they are freed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from weir.loops.argument_types import I64, I64s, I64Table
 from weir.loops.compiled import compiled, in_place
 
 ROOT, FIRST, LAST = range(3)
-"""Of a group: the row that ends first, the first and the last that came."""
+"""Fields of a group: the row that ends first, the first and the last that came."""
 ONE, OTHER, BEFORE, AFTER = range(4)
-"""Of a slot: children in the heap, neighbours in the list."""
+"""Fields of a slot: children in the heap, neighbours in the list."""
 
 
 @in_place
 def insert(slot, group, ve, links, table):
-    """Put a row into its group's heap, and at the end of its list."""
+    """Insert a row into its group's heap, and append it to the group's list."""
     last = table[group, LAST]
     links[slot, ONE] = links[slot, OTHER] = links[slot, AFTER] = -1
     links[slot, BEFORE] = last
@@ -38,14 +38,14 @@ def insert(slot, group, ve, links, table):
 
 @in_place
 def insert_all(slots: I64s, groups: I64s, ve: I64s, links: I64Table, table: I64Table):
-    """Put rows into their groups."""
+    """Insert rows into their groups."""
     for i in range(len(slots)):
         insert(slots[i], groups[i], ve, links, table)
 
 
 @in_place
 def pop(group, ve, links, table):
-    """Take out the row that ends first."""
+    """Remove and return the row that ends first."""
     slot = table[group, ROOT]
     table[group, ROOT] = _melded(links[slot, ONE], links[slot, OTHER], ve, links)
     before, after = links[slot, BEFORE], links[slot, AFTER]
@@ -62,8 +62,7 @@ def pop(group, ve, links, table):
 
 @in_place
 def _melded(a, b, ve, links):
-    """Meld two skew heaps into one: children are swapped on the way down, which keeps it
-    shallow."""
+    """Return the meld of two skew heaps; swapping children on the way down keeps it shallow."""
     root = parent = -1
     while a >= 0 and b >= 0:
         if ve[b] < ve[a]:
@@ -85,7 +84,7 @@ def _melded(a, b, ve, links):
 
 @in_place
 def chain(slot, chained, links):
-    """Put a popped row in front of a chain of popped rows; −1 is the empty chain."""
+    """Insert a popped row at the head of a chain of popped rows; −1 is the empty chain."""
     links[slot, ONE] = chained
     return slot
 

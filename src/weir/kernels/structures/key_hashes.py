@@ -1,27 +1,30 @@
 """Identifies keys by a hash under a secret: SipHash-1-3 with 128 bits.
 
-The stable hash (`events/hashing.py`) cannot do it: it has no secret, so whoever chooses the keys
-can make two of them equal, or make many begin their search at one slot of a table.
+The stable hash (`events/hashing.py`) is unsuitable: it has no secret, so whoever chooses the keys
+can make two of them equal, or make many begin their search at the same slot of a table.
 
 Contract
-1. Under one secret equal keys have equal hashes: −0 = 0, NaN equals itself, NULL is a value of its
+1. Under one secret, equal keys have equal hashes: −0 = 0, NaN equals itself, NULL is a value of its
    own. A key is hashed the same way in every batch, whatever other rows are in it.
-2. Different keys have different hashes. Where the key is one column of numbers this is certain: the
-   second word is the number itself. Elsewhere SipHash is a pseudorandom function, so for whoever
-   does not know the secret, each pair of keys has a chance of 2⁻¹²⁸, however the keys were chosen.
-3. The first word, which gives the place in a table, is pseudorandom for every key. Timing look-ups
-   does not help an attacker: outputs of such a function reveal nothing about others.
+2. Different keys have different hashes. If the key is one column of numbers, this is certain: the
+   second word is the number itself. For other keys, SipHash is a pseudorandom function: without the
+   secret, each pair of keys collides with a chance of 2⁻¹²⁸, however the keys were chosen.
+3. The first word, which decides the place in a table, is pseudorandom for every key. Timing
+   look-ups does not help an attacker: outputs of such a function reveal nothing about others.
 4. Hashes mean nothing to an index with another secret. They are never stored, sent or shown.
 
-What is hashed of a key, as SipHash's message
+SipHash's message for a key
+
     one column of numbers     the number as a word of eight bytes
     one text                  its bytes
     one list                  the hashes of its elements, two words each
-    anything else             the words of all columns, of structs those of their fields: of a
-                              number itself, of a DECIMAL two, of a text or list its hash; then bits
-                              for NULLs, 56 to a word, the last of them without its highest byte
-NULL as the whole key or as an element has the first word of 0 inverted where it is a number, else
-two zeros.
+    anything else             the words of all columns, and for structs those of their fields: one
+                              word for a number, two for a DECIMAL, the hash for a text or list;
+                              then bits for NULLs, 56 to a word, the last word without its highest
+                              byte
+
+NULL as the whole key or as an element is hashed specially: for a number, its first word is that of
+0, inverted; otherwise both words are zero.
 """
 
 from __future__ import annotations
@@ -54,19 +57,19 @@ Hashes = tuple[UInt64s, UInt64s]
 """The two words of each row's hash."""
 _Mask = npt.NDArray[np.bool_]
 
-# "somepseudorandomlygeneratedbytes", with the mark of 128 bits in the second word.
+# "somepseudorandomlygeneratedbytes"; the second word also has the mark for 128 bits.
 _START = np.array(
     [0x736F6D6570736575, 0x646F72616E646F6D ^ 0xEE, 0x6C7967656E657261, 0x7465646279746573],
     dtype=np.uint64,
 )
 _FLAGS = 56
-"""Bits for NULLs in a word."""
+"""How many NULL bits a word has."""
 _AT_A_TIME = 4_096
-"""Rows whose words are put into one matrix, so that it stays in a near cache."""
+"""How many rows have their words in one matrix, so that it stays in a near cache."""
 
 
 def first_state(secret: bytes) -> UInt64s:
-    """Return the state in which the hash begins under this secret, of 16 bytes."""
+    """Return the initial state of the hash under this secret, which has 16 bytes."""
     return np.tile(np.frombuffer(secret, dtype="<u8"), 2) ^ _START
 
 
@@ -80,7 +83,7 @@ def hash_keys(columns: Sequence[pa.Array], length: int, state: UInt64s) -> Hashe
 
 
 def hash_numbers_of(columns: Sequence[Int64s], state: UInt64s) -> Hashes:
-    """Hash rows of two numbers or more."""
+    """Hash rows of two or more numbers."""
     return _of_words(columns, _lasts(len(columns), None), len(columns[0]), state)
 
 
@@ -103,7 +106,7 @@ def _of_column(column: pa.Array, state: UInt64s) -> Hashes:
 
 
 def _has_length(dtype: pa.DataType) -> bool:
-    """Tell whether values of this type are hashed by themselves: they have any number of words."""
+    """Tell whether values of this type vary in length, and so are hashed by themselves."""
     return bool(pa.types.is_string(dtype) or pa.types.is_binary(dtype) or pa.types.is_list(dtype))
 
 
@@ -141,10 +144,12 @@ def _append(
     words: list[npt.NDArray[Any]],
     nulls: list[_Mask | None],
 ) -> None:
-    """Append the words of a column's values, and where they are NULL; None: nowhere."""
+    """Append the words of a column's values to `words`, and where they are NULL to `nulls`.
+
+    In `nulls`, None means that there are no NULLs."""
     dtype = column.type
     if _has_length(dtype):
-        words += _of_column(column, state)  # which is another for NULL
+        words += _of_column(column, state)  # NULL has another hash
         return
     nulls.append(null_mask(column) if column.null_count else None)
     if pa.types.is_struct(dtype):
@@ -165,8 +170,7 @@ def _flags(nulls: Sequence[_Mask | None], length: int) -> UInt64s:
 
 
 def _lasts(words: int, flags: UInt64s | None) -> UInt64s:
-    """Return the last words of messages with so many words before them: of each row, or one for
-    all."""
+    """Return the last words of messages after this many words: one for each row, or one for all."""
     length = np.uint64((8 * words + 7) % 256 << 56)
     return np.array([length]) if flags is None else flags | length
 

@@ -1,10 +1,10 @@
 """Compiled loops of SipHash-1-3-128 (see `key_hashes.py` for what is hashed).
 
-A message is words of eight bytes and a last one, whose highest byte is the message's length. Each
-word takes one round (the 1); the end takes three for each word of the hash (the 3).
+A message is words of eight bytes and a last word, whose highest byte is the message's length. Each
+word takes one round (the 1 in the name); at the end, each word of the hash takes three (the 3).
 
-Rows go through in blocks. The loops over a block have no branch, so that one instruction does the
-same for several rows, and the state of a block stays in the nearest cache.
+Rows are processed in blocks. The loops over a block have no branch, so that one instruction works
+on several rows, and the state of a block stays in the nearest cache.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from weir.loops.argument_types import U64, I32s, I64s, U8s, U64s, U64Table
 from weir.loops.compiled import in_place
 
 BLOCK = 128
-"""How many rows have their state in `block` at a time: an array of 4 · BLOCK that the caller
-provides."""
+"""How many rows are in a block; the caller provides an array of 4 · BLOCK for their states."""
 _B, _C, _D = BLOCK, 2 * BLOCK, 3 * BLOCK
-"""Where the second, third and fourth word of the states begin."""
+"""Where the second, third and fourth words of the states begin."""
 _FIRST_END, _SECOND_END = np.uint64(0xEE), np.uint64(0xDD)
 _TOP_BYTE = np.uint64(56)
 
 
 @in_place
 def hash_numbers(words: I64s, state: U64s, first: U64s):
-    """Hash messages of one word each; of their hashes write only the first word."""
+    """Hash messages of one word each; write only the first word of each hash."""
     last = np.uint64(8) << _TOP_BYTE
     a0, b0, c0, d0 = state[0], state[1], state[2], state[3]
     for row in range(len(words)):
@@ -38,8 +37,9 @@ def hash_numbers(words: I64s, state: U64s, first: U64s):
 
 @in_place
 def hash_pairs(words: U64s, others: U64s, last: U64, state: U64s, first: U64s, second: U64s):
-    """Hash messages of two words each and a last one, the same for all: what `hash_words` does, in
-    one go."""
+    """Hash messages of two words and a last word that is the same for all rows.
+
+    It does the same as `hash_words`, in one pass."""
     a0, b0, c0, d0 = state[0], state[1], state[2], state[3]
     for row in range(len(words)):
         a, b, c, d = _absorbed(np.uint64(words[row]), a0, b0, c0, d0)
@@ -53,8 +53,9 @@ def hash_pairs(words: U64s, others: U64s, last: U64, state: U64s, first: U64s, s
 
 @in_place
 def hash_words(words: U64Table, lasts: U64s, state: U64s, block: U64s, first: U64s, second: U64s):
-    """Hash messages of some words each, a column of the matrix `words`, and a last one: of each
-    row, or one for all."""
+    """Hash messages of several words each, the columns of the matrix `words`, and a last word.
+
+    `lasts` has one last word for each row, or one for all."""
     for start in range(0, len(first), BLOCK):
         stop = min(start + BLOCK, len(first))
         _begin(stop - start, state, block)
@@ -124,7 +125,7 @@ def _absorb_texts(offsets, data, state, block):
         word = np.uint64(0)
         if at + eight <= size:
             word = eight_bytes(data, at) & ((np.uint64(1) << (eight * rest)) - np.uint64(1))
-        else:  # at the very end there are no eight bytes to look at
+        else:  # the last text may have no eight bytes left to read
             for k in range(rest):
                 word |= np.uint64(data[at + k]) << (eight * k)
         a, b, c, d = _absorbed(length | word, a, b, c, d)

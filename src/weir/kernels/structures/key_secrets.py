@@ -1,8 +1,8 @@
-"""Each index of keys draws a secret of its own, from the operating system.
+"""Each index of keys draws a secret of its own from the operating system.
 
-It never shows in an answer, a snapshot or a seq: copies of an instance and recovered
-instances have other secrets. `tests/unit/kernels/test_secrets_stay_inside.py` holds every kernel
-to that.
+The secret never shows in an answer, a snapshot or a seq: copies of an instance and recovered
+instances have other secrets. `tests/unit/kernels/test_secrets_stay_inside.py` checks this for every
+kernel.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ SECRET_BYTES = 16
 
 
 def fresh_secret() -> bytes:
-    """Draw a secret that nobody else has or can guess."""
+    """Return a random secret that nobody can guess."""
     return os.urandom(SECRET_BYTES)

@@ -8,7 +8,7 @@ from weir.loops.argument_types import I64, I64s, U64s
 from weir.loops.compiled import compiled, in_place
 
 FREE = -1
-"""What a slot of the table holds that no group has."""
+"""The content of a table's slot that no group has."""
 
 
 @in_place
@@ -23,7 +23,7 @@ def encode_rows(
     s: U64s,
     unused: I64s,
 ):
-    """Encode rows from `done` on; stop early when all numbers are in use."""
+    """Encode rows from `done` on; stop early if all numbers are in use."""
     mask = np.uint64(len(table) - 1)
     capacity = len(f)
     for row in range(done, len(first)):
@@ -64,7 +64,7 @@ def find_rows(first: U64s, second: U64s, table: I64s, f: U64s, s: U64s):
 
 @in_place
 def release_groups(groups: I64s, live: I64, table: I64s, f: U64s, s: U64s, unused: I64s):
-    """Take groups out of the table; return how many are live then."""
+    """Remove groups from the table; return how many are still live."""
     mask = np.uint64(len(table) - 1)
     capacity = len(f)
     for group in groups:
@@ -105,7 +105,7 @@ def rehashed(table: I64s, f: U64s):
 
 @in_place
 def count_up(numbers: I64s, counts: I64s):
-    """Count one more for each number; negative ones are ignored."""
+    """Increase the count of each number by one; negative numbers are ignored."""
     for number in numbers:
         if number >= 0:
             counts[number] += 1
@@ -113,7 +113,7 @@ def count_up(numbers: I64s, counts: I64s):
 
 @compiled
 def count_down(numbers: I64s, counts: I64s):
-    """Count one less for each number; return those that have none left, each once."""
+    """Decrease the count of each number by one; return the numbers that reach zero, each once."""
     emptied = np.empty(len(numbers), dtype=np.int64)
     found = 0
     for number in numbers:

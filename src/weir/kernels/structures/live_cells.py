@@ -1,17 +1,18 @@
-"""The methods of a state while handler code runs: closures over the cells at hand.
+"""The methods of a state while handler code runs, as closures over the cells.
 
 Contract
-1. `accessors` gives `get` and the merges of a state, with the arguments that `weir.State` declares.
-   They are what every access of row-by-row code calls, so the common case of each is a few lines
-   over a dict (`accessor_code.py`); `CellTable` has the rest.
-2. A key is one value, or a tuple. It is settled by the types of the state's key (`True` is 1, a
-   subclass of `str` a `str`), then compared as groups are (`canonical_key`). Cells of a state with
-   one key column are held by the value itself, others by the tuple.
-3. Where cells are split by key (`keyed`), an access must have the key of the cursor's row: cells of
+1. `accessors` returns `get` and the merges of a state, with the arguments that `weir.State`
+   declares. Every access of row-by-row code calls them, so the common case of each is a few lines
+   over a dict (`accessor_code.py`); `CellTable` does the rest.
+2. A key is one value, or a tuple. It is settled by the types of the state's key (`True` becomes 1,
+   a subclass of `str` a `str`), then compared as groups are (`canonical_key`). Cells of a state
+   with one key column are held by the value itself, others by the tuple.
+3. If cells are split by key (`keyed`), an access must have the key of the cursor's row: cells of
    other keys may be in another partition.
-4. A failure is noted at the cursor before it is raised: even if handler code catches it, the run
-   ends. So does an access by a closure that was kept from an earlier run.
-5. A merge's function runs with `cursor.merging` set: whoever merges or emits then is refused.
+4. A failure is recorded at the cursor before it is raised: even if handler code catches it, the run
+   ends. An access by a closure that was kept from an earlier run also ends it.
+5. `cursor.merging` is set while a merge's function runs; a merge or emit during that time is an
+   error.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from weir.plan.states import (
 )
 
 CellKeyOf = Callable[[Any], Hashable]
-"""Turns the key that handler code gave into the key of a cell, or raises."""
+"""Converts a key from handler code to the key of a cell, or raises."""
 
 
 def accessors(table: CellTable, cursor: RowCursor, *, keyed: bool) -> Accessors:
@@ -91,7 +92,7 @@ def _key_of(cell: Cell, cursor: RowCursor, *, keyed: bool) -> CellKeyOf:
 
     def row_key(key: Any) -> Hashable:
         planned: Any = cursor.key
-        # Rows have the very objects that events have: most keys are the same, not just equal.
+        # Rows contain the same objects as events: most keys are identical, not just equal.
         if key is planned and is_alike:
             return cursor.key  # type: ignore[no-any-return]
         row = cell_key(cursor.key if columns > 1 else (planned,))
@@ -134,7 +135,7 @@ def _get(table: CellTable, cursor: RowCursor, key_of: CellKeyOf) -> AccessMethod
             return copy(value)
         if type(value) is ExactDouble:
             value = value.rounded()
-        return math.nan if value != value else value  # one NaN, as it is in events
+        return math.nan if value != value else value  # one NaN object, as in events
 
     return get_timed if table.cell.last is not None or table.timed else get_plain
 
@@ -166,7 +167,7 @@ def _merge(table: CellTable, cursor: RowCursor, key_of: CellKeyOf, kind: MergeKi
         merge(key, (settled(x), k))
 
     def merge_function(key: Any, function: AccessMethod) -> None:
-        def call(old: Any) -> Any:  # of a window: whenever it is read
+        def call(old: Any) -> Any:  # in a window: called whenever it is read
             before, cursor.merging = cursor.merging, cell.state
             try:
                 new = function(old)
@@ -182,7 +183,7 @@ def _merge(table: CellTable, cursor: RowCursor, key_of: CellKeyOf, kind: MergeKi
 
 
 def _settled(cell: Cell, cursor: RowCursor, kind: MergeKind, dtype: pa.DataType) -> AccessMethod:
-    """Return what settles an argument of a merge, or what its function gives."""
+    """Return a function that settles a merge's argument, or the result of its function."""
     settle, method = settled_value(dtype), MERGE_TRAITS[kind].method
 
     def settled(x: Any) -> Any:

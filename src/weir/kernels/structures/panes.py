@@ -1,8 +1,8 @@
 """Groups and panes are the units that a windowed aggregation keeps partial results for.
 
-A *group* is a key that has something held. A *pane* is the set of a group's events that take
-part in the same interval [start, end) of window positions: they enter and leave together, so
-all that is kept of them is one partial aggregate.
+A *group* is a key for which something is held. A *pane* is the set of a group's events in the same
+interval [start, end) of window positions. They enter and leave together, so one partial aggregate
+is kept for all of them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ from weir.kernels.structures.sort_keys import canonical
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """`Operations` happen to groups, in order: a pane enters or leaves, or a result is asked
-    for."""
+    """A sequence of operations on groups: a pane enters, a pane leaves, or a result is emitted."""
 
     kinds: Int64s
     groups: Int64s
     panes: Int64s
     positions: Int64s
-    """For each result that is asked for: the first position of the windows that it is of."""
+    """For each EMIT: the first position of the windows that its result covers."""
 
     @property
     def emits(self) -> int:
@@ -43,8 +42,7 @@ class Operations:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """`Results` are the rows to make: which EMIT each repeats, its lifetime, and when it became
-    final."""
+    """The rows to make: the EMIT of each, its lifetime, and when it became final."""
 
     emit: Int64s
     vs: Int64s
@@ -53,10 +51,10 @@ class Results:
 
 
 class Groups:
-    """`Groups` numbers the keys in use; a group lives while `members` of it are counted.
+    """Numbers the keys in use; a group lives while its count in `members` is not zero.
 
-    The values of its key are the same whichever of its rows came first: −0 is 0 there, and there is
-    one NaN.
+    The stored values of its key do not depend on which row came first: −0 is stored as 0, and there
+    is one NaN.
     """
 
     def __init__(self, key_columns: Sequence[int], types: Sequence[pa.DataType]) -> None:
@@ -88,7 +86,7 @@ class Groups:
         return groups
 
     def _keep(self, keys: Sequence[pa.Array], groups: Int64s) -> None:
-        """Keep the values of keys that are new."""
+        """Store the values of new keys."""
         fresh = first_of_new(groups, self._slots)
         index = pa.array(fresh)
         zeros = np.zeros(len(fresh), dtype=np.int64)
@@ -108,7 +106,7 @@ class Groups:
 
 
 class Panes:
-    """`Panes` numbers the panes in use, with the group and the interval of positions of each."""
+    """Numbers the panes in use, and keeps the group and the interval of positions of each."""
 
     def __init__(self) -> None:
         self._index = KeyIndex()
@@ -125,7 +123,7 @@ class Panes:
         return self._index.capacity
 
     def encode(self, groups: Int64s, starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the pane of each row, and the panes made by this call, in order of appearance."""
+        """Return the pane of each row; also return the new panes, in order of appearance."""
         if len(groups):
             self._recent = grown(self._recent, int(groups.max()) + 1, -1)
         panes, missing = recent_panes(

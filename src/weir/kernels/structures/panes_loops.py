@@ -8,14 +8,14 @@ from weir.loops.argument_types import I64s
 from weir.loops.compiled import compiled, in_place
 
 ENTER, EXIT, EMIT = range(3)
-"""Kinds of operations: a pane enters its group's window or leaves it; a result is asked for."""
+"""Kinds of operations: a pane enters its group's window or leaves it, or a result is emitted."""
 _NEW, _SEEN = -1, -2
-"""Marks of a number that is not known: before its first row, and after it."""
+"""Marks of an unknown number, before and after its first row was seen."""
 
 
 @compiled
 def first_of_new(numbers: I64s, known: I64s):
-    """Return the first row of each number whose entry in `known` is −1 (and leave it so)."""
+    """Return the first row of each number whose entry in `known` is −1; leave `known` unchanged."""
     rows = np.empty(len(numbers), dtype=np.int64)
     count = 0
     for row in range(len(numbers)):
@@ -38,11 +38,10 @@ def recent_panes(
     start_of: I64s,
     end_of: I64s,
 ):
-    """Find each row's pane where it is the one its group used last.
+    """Return each row's pane, if it is the one that its group used last.
 
-    Elsewhere it writes −2 − i, where row `missing[i]` is the first of that pane since the group
-    used another; it returns the rows `missing`. The caller puts the panes of those rows into
-    `recent`.
+    For other rows it writes −2 − i. Row `missing[i]`, also returned, is the first of that pane
+    since the group used another one. The caller writes the panes of those rows into `recent`.
     """
     panes = np.empty(len(groups), dtype=np.int64)
     missing = np.empty(len(groups), dtype=np.int64)
@@ -72,7 +71,7 @@ def recent_panes(
 
 @in_place
 def fill_in(panes: I64s, found: I64s):
-    """Write the panes that were found where `recent_panes` left a mark."""
+    """Write the panes that the caller found in place of the marks of `recent_panes`."""
     for row in range(len(panes)):
         if panes[row] < 0:
             panes[row] = found[-2 - panes[row]]

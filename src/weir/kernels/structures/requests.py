@@ -1,9 +1,9 @@
-"""Puts requests to states in order: (vs, the event's origin, block, element, order).
+"""Sorts requests to states: by (vs, the event's origin, block, element, order).
 
-A *program* is a run of requests by the rows of one port that nothing can come between: a row is
-visited once for all of them. Which programs there are follows from the requests alone; a slice only
-says in which order they visit which rows. Where one port has rows, and one program, that is the
-order in which the rows lie.
+A *program* is a sequence of requests by the rows of one port that no other request can interrupt,
+so one visit of a row runs all of them. The programs follow from the requests alone; a slice only
+decides in which order they visit which rows. If only one port with one program has rows, that is
+the order in which the rows lie.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class StateRequest:
-    """A `StateRequest` is a merge or a read by the rows of a port; `number` tells which."""
+    """A merge or a read by the rows of a port; `number` identifies it."""
 
     port: int
     block: int
@@ -31,19 +31,20 @@ class StateRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestProgram:
-    """A `RequestProgram` has requests of a port that follow on one another."""
+    """Consecutive requests by the rows of a port."""
 
     port: int
     block: int
     requests: tuple[int, ...]
-    """Their numbers, in order."""
+    """The requests' numbers, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """`Visits` are those of programs to rows, in order.
+    """The visits of programs to rows, in order.
 
-    Without `programs` the only one visits the first `count` rows of its port, one after the other.
+    Without `programs`, program `only` visits the first `count` rows of its port, one after the
+    other.
     """
 
     only: int
@@ -52,7 +53,7 @@ class Visits:
     rows: Int64s
 
     def each(self) -> Iterator[tuple[int, int]]:
-        """Give the program and the row of each visit."""
+        """Yield the program and the row of each visit."""
         if self.only >= 0:
             return ((self.only, row) for row in range(self.count))
         return zip(self.programs.tolist(), self.rows.tolist(), strict=True)
@@ -61,7 +62,7 @@ class Visits:
 def request_programs(
     requests: Sequence[StateRequest], nested: Sequence[bool]
 ) -> tuple[RequestProgram, ...]:
-    """Cut the requests into programs; `nested` tells which ports have elements of events.
+    """Divide the requests into programs; `nested` tells which ports have elements of events.
 
     >>> mine = [StateRequest(0, 1, 1, 0), StateRequest(1, 2, 2, 1), StateRequest(0, 3, 3, 2)]
     >>> [p.requests for p in request_programs(mine, [False, False])]
@@ -73,7 +74,7 @@ def request_programs(
         if (
             last is not None
             and last.port == request.port
-            # All elements go through a block before the next begins.
+            # All elements go through one block before the next block begins.
             and (last.block == request.block or not nested[request.port])
         ):
             programs[-1] = RequestProgram(last.port, last.block, (*last.requests, request.number))
@@ -85,7 +86,7 @@ def request_programs(
 def ordered_visits(
     programs: Sequence[RequestProgram], slices: Sequence[Batch], depth: int
 ) -> Visits:
-    """Put the visits to the rows of these slices in order; an event has `depth` origin columns."""
+    """Sort the visits to the rows of these slices; an event has `depth` origin columns."""
     busy = [i for i, program in enumerate(programs) if len(slices[program.port])]
     if not busy:
         return Visits(0, 0, _NONE, _NONE)

@@ -1,4 +1,4 @@
-"""Compiled loops that put the requests to states in order (see `requests.py`)."""
+"""Compiled loops that sort the requests to states (see `requests.py`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weir.loops.compiled import in_place
 
 @in_place
 def _comes_first(vs, origins, depth, a, p, b, q, blocks):
-    """Tell whether the visit of row `a` by program `p` comes before that of row `b` by `q`."""
+    """Tell whether program `p`'s visit of row `a` comes before `q`'s visit of row `b`."""
     if vs[a] != vs[b]:
         return vs[a] < vs[b]
     for i in range(depth):
@@ -34,10 +34,11 @@ def merge_visits(
     program: I64s,
     row: I64s,
 ):
-    """Write the visits of all programs in order: which program, and which row of its port.
+    """Write the visits of all programs in order: the program, and the row of its port.
 
-    Program p visits the rows from `starts[p]` to `stops[p]` of the arrays `vs` and `origins` (one
-    row for each column of them); `heads` is where each of them stands, and begins as `starts`.
+    Program p visits the rows from `starts[p]` to `stops[p]` of the arrays `vs` and `origins`, which
+    has one row for each origin column. `heads[p]` is the program's current row; initially, it is
+    `starts[p]`.
     """
     programs = len(starts)
     at = 0
@@ -54,7 +55,7 @@ def merge_visits(
                 vs, origins, depth, heads[p], p, heads[second], second, blocks
             ):
                 second = p
-        # The best goes on until the second comes first.
+        # The first program continues until the second one comes first.
         while True:
             program[at] = best
             row[at] = heads[best] - starts[best]

@@ -1,12 +1,11 @@
 """A row store holds the lifetimes and payload of rows, by slot.
 
 Contract
-1. `add` puts rows into slots and returns them (their origins, which only merges ask for, are
-   not kept); `free` gives slots back (their rows are gone).
-   Slots are reused: arrays that a kernel keeps beside the store are indexed by slot and as
-   long as `capacity`, which only grows.
+1. `add` puts rows into slots and returns the slots; `free` releases slots, and their rows are gone.
+   Origins are not kept, since only merges need them. Slots are reused: arrays that a kernel keeps
+   beside the store are indexed by slot and as long as `capacity`, which only grows.
 2. Adding, taking and freeing k rows costs O(k), amortised, however many rows are held.
-3. `take` gives Arrow columns of exactly the values that were added.
+3. `take` returns Arrow columns of exactly the values that were added.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from weir.loops.arrow_memory import array_of
 
 
 class RowStore:
-    """A `RowStore` holds rows in slots that are reused once their rows are freed."""
+    """Holds rows in slots that are reused once their rows are freed."""
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self.vs = np.zeros(0, dtype=np.int64)
@@ -44,7 +43,7 @@ class RowStore:
         return len(self.vs)
 
     def add(self, batch: Batch) -> Int64s:
-        """Hold these rows; return their slots, in order."""
+        """Store these rows; return their slots, in order."""
         count = len(batch)
         if count > self._unused_count:
             self._grow(count - self._unused_count)
@@ -57,7 +56,7 @@ class RowStore:
         return slots
 
     def free(self, slots: Int64s) -> None:
-        """Drop the rows in these slots (each named once)."""
+        """Drop the rows in these slots, each named once."""
         for store in self._columns:
             store.drop(slots)
         self._unused[self._unused_count : self._unused_count + len(slots)] = slots
@@ -67,7 +66,7 @@ class RowStore:
         return tuple(store.take(slots) for store in self._columns)
 
     def bytes_of(self, column: int) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
-        """Return where each slot's bytes start, how many there are, and their buffer."""
+        """Return where each slot's bytes start, how many there are, and the buffer of all bytes."""
         store = self._columns[column]
         assert isinstance(store, _BytesColumn)
         return store.starts, store.lengths, store.buffer
@@ -95,7 +94,7 @@ class RowStore:
 
 
 class _ColumnStore(Protocol):
-    """A column store holds one column's values by slot."""
+    """Holds one column's values by slot."""
 
     def grow(self, capacity: int) -> None: ...
     def put(self, slots: Int64s, column: pa.Array) -> None: ...
@@ -121,7 +120,7 @@ def valid_mask(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def bitmap(valid: npt.NDArray[np.bool_]) -> pa.Buffer | None:
-    """Return Arrow's validity buffer, or None when all are valid."""
+    """Return Arrow's validity buffer, or None if all values are valid."""
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
@@ -129,7 +128,7 @@ _STORAGE: dict[int, npt.DTypeLike] = {8: np.int64, 4: np.int32, 16: np.dtype((np
 
 
 def raw_values(column: pa.Array) -> npt.NDArray[Any]:
-    """Return a fixed-width column's bits; where the value is NULL, they are arbitrary."""
+    """Return a fixed-width column's bits; the bits in place of NULLs are arbitrary."""
     if pa.types.is_boolean(column.type):
         return np.asarray(column.cast(pa.uint8()).fill_null(0).to_numpy(zero_copy_only=False))
     raw = array_of(column.buffers()[1], _STORAGE[column.type.bit_width // 8])
@@ -137,7 +136,7 @@ def raw_values(column: pa.Array) -> npt.NDArray[Any]:
 
 
 class _FixedColumn:
-    """A `_FixedColumn` holds numbers, times, booleans or decimals as bits in one NumPy array.
+    """Holds numbers, times, booleans or decimals as bits in one NumPy array.
 
     From the first NULL on, a second array marks which of them are NULL.
     """
@@ -175,8 +174,7 @@ class _FixedColumn:
 
 
 class _BytesColumn:
-    """A `_BytesColumn` holds strings in one long buffer, which is rewritten when half of it is
-    dead."""
+    """Holds strings in one long buffer, which is rewritten when half of it is unused."""
 
     def __init__(self, dtype: pa.DataType) -> None:
         self._type = dtype
@@ -226,10 +224,10 @@ class _BytesColumn:
 
 
 class _ObjectColumn:
-    """An `_ObjectColumn` holds lists and structs as Python objects.
+    """Holds lists and structs as Python objects.
 
-    Their shape differs row by row, so there is no array to gather from; a kernel only carries such
-    payload and never computes on it.
+    Their shape differs row by row, so no array can hold them; a kernel only carries such payload
+    and never computes on it.
     """
 
     def __init__(self, dtype: pa.DataType) -> None:
@@ -243,7 +241,7 @@ class _ObjectColumn:
         self._values = values
 
     def put(self, slots: Int64s, column: pa.Array) -> None:
-        # Arrow gives a slice of a LIST(NULL) wrong offsets when it casts it.
+        # When Arrow casts a slice of a LIST(NULL), it gives it wrong offsets.
         whole = pa.concat_arrays([column, column.slice(0, 0)])
         for slot, value in zip(slots.tolist(), python_list(whole.cast(self._stored)), strict=True):
             self._values[slot] = value
@@ -257,7 +255,7 @@ class _ObjectColumn:
 
 
 def _without_times(dtype: pa.DataType) -> pa.DataType:
-    """Return the type with numbers for times: Python has no dates beyond the year 9999."""
+    """Return the type with numbers in place of times: Python has no dates beyond the year 9999."""
     if pa.types.is_list(dtype):
         return pa.list_(_without_times(dtype.value_type))
     if pa.types.is_struct(dtype):
@@ -268,7 +266,7 @@ def _without_times(dtype: pa.DataType) -> pa.DataType:
 
 
 class _NullColumn:
-    """A `_NullColumn` is a column in which every value is NULL."""
+    """A column in which every value is NULL."""
 
     def grow(self, capacity: int) -> None:
         pass

@@ -10,8 +10,7 @@ from weir.loops.compiled import compiled
 
 @compiled
 def gather_bytes(buffer: U8s, starts: I64s, offsets: I64s):
-    """Gather pieces of a buffer, one after the other; piece i is `offsets[i + 1] − offsets[i]`
-    long."""
+    """Concatenate pieces of a buffer; the length of piece i is `offsets[i + 1] − offsets[i]`."""
     result = np.empty(offsets[-1], dtype=np.uint8)
     for i in range(len(starts)):
         start = starts[i]

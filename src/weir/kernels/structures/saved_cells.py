@@ -22,11 +22,11 @@ from weir.plan.saved_states import SavedCall, state_schema
 from weir.plan.states import MERGE_TRAITS, Cell
 
 KeysOf = Callable[[Sequence[Hashable]], tuple[pa.Array, ...]]
-"""Gives the key columns of cells."""
+"""Returns the key columns of cells."""
 
 
 def cell_rows(table: CellTable, keys_of: KeysOf, calls: Sequence[SavedCall]) -> Batch:
-    """Return the cells as rows, in no order between cells."""
+    """Return the cells as rows; the cells are in no particular order."""
     if table.cell.last is not None:
         return _merge_rows(table, keys_of, calls)
     keys, held = list(table.values), list(table.values.values())
@@ -52,7 +52,7 @@ def _merge_rows(table: CellTable, keys_of: KeysOf, calls: Sequence[SavedCall]) -
 
 
 def _saved(merge: PastMerge, column: str, state: str) -> object:
-    """Return what a merge has in a column."""
+    """Return a merge's value in a column of saved cells."""
     if column == "merge":
         if merge.kind == "call" and not merge.name:
             raise RunError(
@@ -83,7 +83,7 @@ def load_cells(
     names: Sequence[str],
     functions: Mapping[str, Function],
 ) -> None:
-    """Take over saved cells, whose keys are these; `functions` are those that calls may call."""
+    """Load saved cells of these keys; `functions` are those that calls may call."""
     columns = {n: python_list(c) for n, c in zip(names, rows.columns, strict=True)}
     times = rows.vs.tolist()
     if table.cell.last is None:
@@ -120,8 +120,9 @@ def first_request(slices: Sequence[Batch], restored: Container[int]) -> int:
 
 
 def check_restored(cell: Cell, rows: Batch, first: int) -> None:
-    """Raise SnapshotCorrupt if saved cells are later than the first row that a scan has taken,
-    whose merges they would undo."""
+    """Raise SnapshotCorrupt if saved cells are later than the first row that a scan has processed.
+
+    They would undo that row's merges."""
     if len(rows) and int(rows.vs.max()) > first:
         raise SnapshotCorrupt(
             f"a saved cell of {cell.state} was merged into at {rows.vs.max()}, which is after the "

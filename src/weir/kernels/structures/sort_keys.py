@@ -1,9 +1,9 @@
-"""Turns values into sort keys that outlive their batch, and back.
+"""Converts values to sort keys that outlive their batch, and back.
 
-A number (integers, times, booleans, doubles, decimals up to 18 digits) is one int64 that
-compares as the value does, NaN last and −0 as 0. Any other value is bytes that compare as the
-value does, with their first seven bytes as the int64; they give a string, binary or wide
-decimal back, while lists and structs are kept beside them.
+A number (an integer, time, boolean, double, or decimal of up to 18 digits) becomes one int64 that
+compares as the value does, NaN last and −0 as 0. Any other value becomes bytes that compare as the
+value does, with their first seven bytes as the int64. The bytes of strings, binaries and wide
+decimals can be converted back, while lists and structs are kept beside them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _with_nulls(column: pa.Array, missing: Mask) -> pa.Array:
 
 
 def byte_keys(column: pa.Array) -> tuple[Int64s, pa.Array]:
-    """Return the keys' prefixes as numbers, and the whole keys as BINARY."""
+    """Return the first bytes of the keys as numbers, and the whole keys as BINARY."""
     if pa.types.is_nested(column.type):
         keys = as_binary(order_bytes(column)).cast(pa.binary())
     elif pa.types.is_decimal(column.type):
@@ -88,7 +88,7 @@ def from_bytes(keys: pa.Array, dtype: pa.DataType) -> pa.Array:
 
 
 def canonical(dtype: pa.DataType) -> Convert:
-    """Make equal values identical: −0 becomes 0, and there is one NaN."""
+    """Return a conversion that makes equal values identical: −0 becomes 0, and there is one NaN."""
     if pa.types.is_list(dtype):
         return list_converter(canonical(dtype.value_type), dtype)
     if pa.types.is_struct(dtype):

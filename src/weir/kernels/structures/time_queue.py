@@ -1,12 +1,11 @@
-"""A time queue keeps things that are due at a time, in a few runs, merged geometrically.
+"""A time queue keeps ids that are due at a time, in a few runs that are merged geometrically.
 
 Contract
-1. `add(times, ids)` remembers ids under times; `pop(until)` takes out all with time ≤ until,
-   ordered by time; those of one time come in the order in which they were added.
-2. Adding k things costs O(k log n), not only amortised: long runs are merged a little with every
-   call, and are read where they are until then. Popping touches only what is due.
-3. Only `pop` removes something: an owner that drops an id early must recognise it when it comes
-   due.
+1. `add(times, ids)` stores ids under times. `pop(until)` removes and returns all with time ≤ until,
+   ordered by time; those of the same time come in the order in which they were added.
+2. Adding k ids costs O(k log n), not only amortised: each call merges a part of long runs, which
+   can still be read while their merge is unfinished. Popping touches only what is due.
+3. Only `pop` removes ids: an owner that drops an id early must recognise it when it comes due.
 """
 
 from __future__ import annotations
@@ -20,15 +19,18 @@ from weir.kernels.structures.time_queue_loops import drop_stale, merge_runs, pus
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 _AT_LEAST = 4_096
-"""Things of each merge that one call moves, about 10 µs; or, of more that are added, four times
-as many: a merge is done before so much has come that the next one is due."""
+"""The fewest ids of each merge that one call moves, which takes about 10 µs.
+
+If more are added, a call moves four times as many as are added. So a merge is done before the next
+one is due."""
 
 
 class TimeQueue:
-    """A `TimeQueue` remembers ids under times and gives back those that are due."""
+    """Stores ids under times and returns those that are due."""
 
     def __init__(self) -> None:
-        # The longest first, each at least twice the next or about to be merged with it.
+        # The longest first; each is at least twice as long as the next, or about to be merged with
+        # it.
         self._runs: list[_Run | _Merge] = []
 
     def __len__(self) -> int:
@@ -36,7 +38,7 @@ class TimeQueue:
 
     @property
     def next_time(self) -> int:
-        """Return the smallest time that something is due at; `OPEN` when nothing is."""
+        """Return the smallest time at which something is due, or `OPEN`."""
         return min((run.next_time for run in self._runs), default=OPEN)
 
     def add(self, times: Int64s, ids: Int64s) -> None:
@@ -44,7 +46,7 @@ class TimeQueue:
             return
         runs = self._runs
         runs.append(_Run(*_sorted(times, ids)))
-        # From the end: what is merged at once may be merged with the run before it.
+        # From the end: a merge that is done at once may be merged with the run before it.
         for at in reversed(range(len(runs) - 1)):
             one, other = runs[at], runs[at + 1]
             if isinstance(one, _Run) and isinstance(other, _Run) and len(one) < 2 * len(other):
@@ -62,7 +64,7 @@ class TimeQueue:
 
 
 class _Run:
-    """A `_Run` is a list of times in order, with their ids."""
+    """Times in order, with their ids."""
 
     def __init__(self, times: Int64s, ids: Int64s) -> None:
         self.times, self.ids = times, ids
@@ -85,8 +87,7 @@ class _Run:
 
 
 class _Merge:
-    """A `_Merge` is two runs that become one; what is popped meanwhile is the beginning of the
-    one run."""
+    """Two runs that are being merged; popped ids are the first ones of the merged run."""
 
     def __init__(self, one: _Run, other: _Run) -> None:
         self._one, self._other = one, other
@@ -106,7 +107,7 @@ class _Merge:
         return self._one.pop(until) + self._other.pop(until)
 
     def advanced(self, count: int) -> _Run | _Merge:
-        """Merge this many more; return the one run once all are merged."""
+        """Merge this many more; return the merged run once it is complete, else this merge."""
         if not len(self._one) or not len(self._other):
             return self._one if len(self._one) else self._other
         if not merge_runs(*self._whole, self._times, self._ids, self._done, count):
@@ -124,16 +125,17 @@ def _sorted(times: Int64s, ids: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def after(ends: Int64s) -> Int64s:
-    """Return the first CTI at which nothing can touch a piece with this end; an open one ends at
-    OPEN."""
+    """Return the first CTI at which nothing can touch a piece with this end any more.
+
+    For an open end, it is OPEN."""
     return np.minimum(ends, OPEN - 1) + 1
 
 
 class Holds:
-    """`Holds` knows the smallest start among things that are still held: it bounds the output CTI.
+    """Tracks the smallest start among all that is still held; it bounds the output CTI.
 
     It is a heap with lazy deletion. The owner keeps `current`, indexed by id: an entry counts while
-    `current[id]` is still the start it was pushed with.
+    `current[id]` is still the start that it was pushed with.
     """
 
     def __init__(self) -> None:
@@ -150,15 +152,15 @@ class Holds:
         self._size = push_all(self._starts, self._ids, self._size, starts, ids)
 
     def _make_room(self, count: int, current: Int64s) -> None:
-        """Drop entries that are stale or were pushed twice, and make room for this many more."""
+        """Drop entries that are stale or were pushed twice; make room for this many more."""
         starts, ids = self._starts[: self._size], self._ids[: self._size]
         ids = each_once(ids[(current[ids] == starts) & (starts != OPEN)])
-        ids = ids[np.argsort(current[ids])]  # in order: a heap
+        ids = ids[np.argsort(current[ids])]  # sorted, so it is a heap
         self._size = len(ids)
         room = np.zeros(max(64, 2 * (self._size + count)), np.int64)
         self._starts, self._ids = np.concatenate([current[ids], room]), np.concatenate([ids, room])
 
     def minimum(self, current: Int64s) -> int:
-        """Return the smallest start still held; `OPEN` when nothing is."""
+        """Return the smallest start still held, or `OPEN` if nothing is held."""
         self._size = drop_stale(self._starts, self._ids, self._size, current)
         return int(self._starts[0]) if self._size else OPEN

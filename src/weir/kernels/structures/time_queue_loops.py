@@ -1,4 +1,4 @@
-"""Compiled loops of the time queue and its holds: merging runs, a heap."""
+"""Compiled loops of the time queue (merging runs) and of its holds (a heap)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def merge_runs(
     done: I64s,
     count: I64,
 ):
-    """Go on merging from where `done` says; tell whether all are merged."""
+    """Continue the merge from where `done` says; return whether it is complete."""
     i, j = done[0], done[1]
     until = min(i + j + count, len(times))
     for at in range(i + j, until):
@@ -43,7 +43,7 @@ def _push_one(heap, ids, size, start, owner):
 
 @in_place
 def push_all(heap: I64s, ids: I64s, size: I64, starts: I64s, new_ids: I64s):
-    """Push starts with their ids onto the heap; return its size then."""
+    """Push starts with their ids onto the heap; return its new size."""
     for i in range(len(starts)):
         size = _push_one(heap, ids, size, starts[i], new_ids[i])
     return size
@@ -51,7 +51,7 @@ def push_all(heap: I64s, ids: I64s, size: I64, starts: I64s, new_ids: I64s):
 
 @in_place
 def drop_stale(heap: I64s, ids: I64s, size: I64, current: I64s):
-    """Pop until the first start is still its owner's; return the size then."""
+    """Pop until the first start is still current for its id; return the new size."""
     while size > 0 and current[ids[0]] != heap[0]:
         size -= 1
         start, owner = heap[size], ids[size]

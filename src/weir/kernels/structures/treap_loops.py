@@ -1,10 +1,10 @@
 """Ordered multisets, one per group, in one pool of nodes: compiled loops over int64 arrays.
 
 Contract
-1. A node has a key; where two keys are equal the bytes of its sort key decide (none for plain
-   numbers), then its number. `roots[group]` is a group's tree, −1 when empty.
+1. A node has a key. Nodes with equal keys are ordered by the bytes of their sort keys (which plain
+   numbers do not have), then by their numbers. `roots[group]` is a group's tree, −1 if it is empty.
 2. Insert, remove, first, last and k-th cost O(log n) in the size of the group, whoever chose the
-   keys; the shape (a treap by the priorities of `treap_nodes.py`) never shows in an answer.
+   keys. The tree's shape (a treap by the priorities of `treap_nodes.py`) never shows in an answer.
 
 `nodes` is one int64 matrix with a row per node: key, left, right, size, priority; `sort_keys` holds
 (starts, lengths, buffer) of byte keys, with an empty `lengths` for plain numbers.
@@ -20,17 +20,20 @@ KEY, LEFT, RIGHT, SIZE, PRIORITY = range(5)
 """Columns of `nodes`."""
 FIELDS = 5
 _DEEPEST = 256
-"""No tree is as deep: with 2³¹ nodes of random priorities the chance of it is below 2⁻¹⁰⁰."""
+"""More than the depth of any tree.
+
+For 2³¹ nodes of random priorities, the chance of such a depth is below 2⁻¹⁰⁰."""
 FIRST, LAST, DISC, CONT, ALL = range(5)
-"""Queries: the first node, the last, that of a quantile, the two that one lies between; all, which
-`in_order` answers."""
+"""Queries: the first node, the last one, a quantile's node, the two nodes around it, all nodes.
+
+`in_order` answers the last query."""
 
 
 @in_place
 def compare(key, a, starts, lengths, buffer, other_key, b, others, other_lengths, other_buffer):
-    """Return a number below 0 if the first sort key stands before the second, above 0 if behind.
+    """Return a number below 0 if the first sort key comes before the second, above 0 if after.
 
-    A sort key is its number and then its bytes at `a` or `b`.
+    A sort key is its number, followed by its bytes at `a` or `b`.
     """
     if key != other_key:
         return -1 if key < other_key else 1
@@ -45,7 +48,7 @@ def compare(key, a, starts, lengths, buffer, other_key, b, others, other_lengths
 
 @in_place
 def _before(nodes, a, b, starts, lengths, buffer):
-    """Tell whether node a stands before node b."""
+    """Tell whether node a comes before node b."""
     if nodes[a, KEY] != nodes[b, KEY]:
         return nodes[a, KEY] < nodes[b, KEY]
     if len(lengths):
@@ -71,7 +74,7 @@ def _count(nodes, node):
 
 @compiled
 def insert(nodes, roots, group, new, starts, lengths, buffer):
-    """Put node `new` into the group's tree."""
+    """Insert node `new` into the group's tree."""
     parent, side, node = -1, LEFT, roots[group]
     priority = nodes[new, PRIORITY]
     while node >= 0 and nodes[node, PRIORITY] > priority:
@@ -79,7 +82,7 @@ def insert(nodes, roots, group, new, starts, lengths, buffer):
         parent = node
         side = LEFT if _before(nodes, new, node, starts, lengths, buffer) else RIGHT
         node = nodes[node, side]
-    # Split what hangs below into the nodes before and after the new one.
+    # Split the subtree into the nodes before and after the new one.
     path = np.empty(_DEEPEST, dtype=np.int64)
     depth = 0
     left_hook, left_side, right_hook, right_side = new, LEFT, new, RIGHT
@@ -107,7 +110,7 @@ def insert(nodes, roots, group, new, starts, lengths, buffer):
 
 @in_place
 def remove(nodes, roots, group, old, starts, lengths, buffer):
-    """Take node `old` out of the group's tree."""
+    """Remove node `old` from the group's tree."""
     parent, side, node = -1, LEFT, roots[group]
     while node != old:
         nodes[node, SIZE] -= 1
@@ -138,7 +141,7 @@ def remove(nodes, roots, group, old, starts, lengths, buffer):
 
 @in_place
 def kth(nodes, root, rank):
-    """Return the node with this many before it."""
+    """Return the node that has this many nodes before it."""
     node = root
     while True:
         before = _size(nodes, nodes[node, LEFT])
@@ -153,7 +156,7 @@ def kth(nodes, root, rank):
 
 @compiled
 def in_order(nodes, root, out, at):
-    """Write all nodes of a tree, from `at` on; return where they end."""
+    """Write all nodes of a tree, from `at` on; return the end."""
     stack = np.empty(_DEEPEST, dtype=np.int64)
     depth, node = 0, root
     while node >= 0 or depth:
@@ -171,7 +174,7 @@ def in_order(nodes, root, out, at):
 
 @compiled
 def insert_chain(node, following, nodes, roots, group, starts, lengths, buffer):
-    """Put a chain of nodes, from this one on, into the group's tree."""
+    """Insert a chain of nodes, from this one on, into the group's tree."""
     while node >= 0:
         insert(nodes, roots, group, node, starts, lengths, buffer)
         node = following[node]
@@ -179,7 +182,7 @@ def insert_chain(node, following, nodes, roots, group, starts, lengths, buffer):
 
 @in_place
 def remove_chain(node, following, nodes, roots, group, starts, lengths, buffer):
-    """Take a chain of nodes, from this one on, out of the group's tree."""
+    """Remove a chain of nodes, from this one on, from the group's tree."""
     while node >= 0:
         remove(nodes, roots, group, node, starts, lengths, buffer)
         node = following[node]
@@ -187,7 +190,7 @@ def remove_chain(node, following, nodes, roots, group, starts, lengths, buffer):
 
 @in_place
 def _divided(p, n, q):
-    """Return p·n // q and the rest, with 0 ≤ p ≤ q ≤ 10¹⁸: bit by bit, as p·n may not fit."""
+    """Return p·n // q and the remainder, with 0 ≤ p ≤ q ≤ 10¹⁸: bit by bit, as p·n may not fit."""
     bit = np.int64(1)
     while bit <= n >> 1:
         bit <<= 1
@@ -204,10 +207,10 @@ def _divided(p, n, q):
 
 @in_place
 def answer(nodes, root, query, p, q, out):
-    """Write the two nodes that a query asks for (−1 for none); return the rest of a quantile's
-    division.
+    """Write the two nodes that answer a query (−1 for none); return the remainder of a quantile.
 
-    The quantile p/q of n nodes lies at p·(n − 1) / q, between the two nodes if there is a rest.
+    The quantile p/q of n nodes lies at p·(n − 1) / q, between the two nodes if there is a
+    remainder.
     """
     n = _size(nodes, root)
     out[0] = out[1] = -1

@@ -1,9 +1,9 @@
 """The nodes of treaps, each with a priority that nobody can predict.
 
-A treap is as deep as a tree of keys in random order, if its priorities are random. If they were a
+If its priorities are random, a treap is as deep as a tree of keys in random order. If they were a
 plain hash of node numbers, an attacker could choose keys that turn a tree into a list, deeper than
-the loops have room for. So the priority of a node is its number, hashed under a secret of the
-owner's own; it does not show in an answer.
+the loops have room for. So the priority of a node is a hash of its number under a secret of the
+owner's own. It does not show in an answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weir.kernels.structures.treap_loops import FIELDS, PRIORITY
 
 
 class TreapNodes:
-    """`TreapNodes` holds the matrix of nodes that the loops of `treap_loops.py` work on."""
+    """Holds the matrix of nodes that the loops of `treap_loops.py` work on."""
 
     def __init__(self) -> None:
         self._state = first_state(fresh_secret())

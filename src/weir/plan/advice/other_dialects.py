@@ -1,6 +1,6 @@
 """Functions of other SQL dialects that Weir does not have, and what to use instead.
 
-Scripts accept those that it has under other names (`script/expression_translation.py`).
+Functions that Weir has under another name are translated in `script/expression_translation.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _JSON = "declare the column as STRUCT(a BIGINT, …) in STREAM, and read s.a"
 
 
 def by_name(names_of: Mapping[str, str]) -> dict[str, str]:
-    """Turn a table of hints, each with the names that it is for, into one from names to hints.
+    """Invert a table of hints, each with the names that it is for: return the hint of each name.
 
     >>> by_name({"write AVG(x)": "mean average"})
     {'mean': 'write AVG(x)', 'average': 'write AVG(x)'}
@@ -61,8 +61,8 @@ _HINTS = by_name(
         "write COUNT(*) FILTER (WHERE condition)": "count_if countif",
         "write SUM(x) FILTER (WHERE condition)": "sum_if sumif",
         "write AVG(x)": "mean average",
-        "write VARIANCE(x), which is a sample's": "var_samp var_pop var",
-        "write STDDEV(x), which is a sample's": "stddev_samp stddev_pop std stdev",
+        "write VARIANCE(x), the sample variance": "var_samp var_pop var",
+        "write STDDEV(x), the sample standard deviation": "stddev_samp stddev_pop std stdev",
         "write QUANTILE_CONT(x, p), or QUANTILE_DISC(x, p)": (
             "percentile percentile_cont approx_percentile percentile_approx quantile"
         ),
@@ -131,7 +131,7 @@ _HINTS = by_name(
 
 
 def function_hint(name: str) -> str:
-    """Say what Weir has for a function of another dialect; '' for one that none has.
+    """Return what Weir has for a function of another dialect; '' if no dialect has it.
 
     >>> function_hint("TUMBLE_START")
     'write window_start'

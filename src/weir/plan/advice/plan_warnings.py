@@ -1,6 +1,6 @@
 """Warnings for plans that run but look wrong.
 
-(Those that only the words of a script show are in `script/script_warnings.py`.)
+Warnings that need the words of a script are in `script/script_warnings.py`.
 """
 
 from __future__ import annotations
@@ -54,19 +54,20 @@ _MEET_AT_INSTANTS = ("inner", "left", "right", "full", "semi", "anti")
 
 _TOLD = ContextVar("_TOLD", default=False)
 SHORT = UNITS["m"]
-"""Plain numbers from here on are taken for ticks on purpose: nobody writes so many seconds."""
+"""The least plain number that is taken for ticks: nobody means that many seconds."""
 
 
 def plain_words(what: str, number: int, quote: str = "") -> tuple[str, str]:
-    """Say what a plain number is over TIMESTAMPs, and what to write; in Python durations are in
-    quotes."""
+    """Return what a plain number means over TIMESTAMPs, and what to write instead.
+
+    Python programs write durations in quotes."""
     message = f"{what}: {number} is {number:,} microseconds here, as the times are TIMESTAMPs"
     seconds, ticks = (f"{quote}{text}{quote}" for text in (f"{number}s", duration_text(number)))
-    return message, f"write {seconds} for seconds, or {ticks} for what it is"
+    return message, f"write {seconds} for seconds, or {ticks} to keep the value"
 
 
 def warn_of_plain(what: str, durations: Iterable[Ticks | None], nodes: Iterable[Node]) -> None:
-    """Warn of plain numbers where Python writes durations, over TIMESTAMPs."""
+    """Warn of plain numbers that Python passes as durations, over TIMESTAMPs."""
     if any(schema(node).time != TIMESTAMP for node in nodes):
         return
     for value in durations:
@@ -76,7 +77,7 @@ def warn_of_plain(what: str, durations: Iterable[Ticks | None], nodes: Iterable[
 
 
 def warn_of_unordered(k: int) -> None:
-    """Warn of a top without an order: it counts rows of each instant, not of the whole."""
+    """Warn of a top without an order: it keeps rows of each instant, not of the whole stream."""
     text = f"top({k}) without `by` keeps {k} rows of each instant or window, not {k} in all"
     warn(f"{text}; write top({k}, by=col('x').desc())")
 
@@ -86,7 +87,10 @@ def warn_of_null(function: str) -> None:
     message, instead = {
         "eq": ("`== None` is never true", ".is_null()"),
         "ne": ("`!= None` is never true", ".is_not_null()"),
-        "in": ("None in isin(…) equals nothing, and with ~ none is true", "isin(…) | ….is_null()"),
+        "in": (
+            "None in isin(…) equals nothing, and makes ~isin(…) never true",
+            "isin(…) | ….is_null()",
+        ),
     }[function]
     warn(f"{message}; write {instead}")
 
@@ -98,7 +102,7 @@ def warn_of_pairs(position: Position | None) -> None:
 
 
 def warn_of_gaps(window: Window, position: Position | None) -> None:
-    """Warn of windows with gaps between them: size and hop are in the other order elsewhere."""
+    """Warn of windows with gaps between them: elsewhere, the hop comes before the size."""
     if isinstance(window, Hopping) and window.hop > window.size > 0:
         size, hop = duration_text(window.size), duration_text(window.hop)
         _doubt(
@@ -111,7 +115,7 @@ def warn_of_gaps(window: Window, position: Position | None) -> None:
 
 
 def warn_of_lone_points(node: Node, keys: Sequence[Expr], position: Position | None) -> None:
-    """Warn of an aggregate at every instant over events that last for one instant each."""
+    """Warn of an aggregate at every instant over events that are valid for one instant each."""
     source = _points(node)
     if source is None or any(_is_time(key, source) for key in keys):
         return
@@ -129,8 +133,9 @@ def warn_of_lone_points(node: Node, keys: Sequence[Expr], position: Position | N
 def warn_of_missed_points(
     sides: Sequence[Node], kind: JoinKind, keys: Iterable[Sequence[Expr]], position: Position | None
 ) -> None:
-    """Warn of a join whose sides meet only by chance: points with points, or with windows over
-    other inputs."""
+    """Warn of a join whose sides meet only by chance.
+
+    These are points with points, or points with windows over other inputs."""
     left, right = map(validity_of, sides)
     if kind not in _MEET_AT_INSTANTS or left.sources & right.sources:
         return
@@ -177,7 +182,7 @@ def _warn_of_windows_and_points(left: Validity, right: Validity, position: Posit
 
 
 def _points(node: Node) -> Source | None:
-    """Return the source whose events these rows are, if they are points."""
+    """Return the source of these rows if they are its events and the events are points."""
     while isinstance(node, Project | Filter | Partition):
         node = node.input
     if not isinstance(node, Source) or node.options.ve is not None:
@@ -195,7 +200,7 @@ def _tick(node: Node) -> str:
 
 
 def _doubt(message: str, position: Position | None, script: str, python: str) -> None:
-    """Warn with where it stands and what to write there: in a script, or in Python."""
+    """Warn with the position and with what to write there, in a script or in Python."""
     if isinstance(position, ProgramPlace):
         text = f"{position.pointed(visible(message))}\n  hint: {visible(script)}"
     else:
@@ -205,7 +210,7 @@ def _doubt(message: str, position: Position | None, script: str, python: str) ->
 
 @contextmanager
 def told_already() -> Iterator[None]:
-    """Give no warnings: what is planned here was planned before."""
+    """Suppress warnings: this was planned before, with its warnings."""
     token = _TOLD.set(True)
     try:
         yield
@@ -228,36 +233,36 @@ def warn(text: str) -> None:
 
 
 class Shape(Enum):
-    """A `Shape` is how long rows are valid."""
+    """How long rows are valid, and what decides it."""
 
     POINTS = "points"
-    """For one tick, since nothing else was said."""
+    """For one tick: the program says nothing else."""
     WINDOWS = "windows"
-    """For a window that is laid over other rows."""
+    """For a window that contains other rows."""
     CHOSEN = "chosen"
-    """For as long as the program or the data say."""
+    """For as long as the program or the data says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """A `Validity` is the shape of rows' lifetimes, and the inputs that their times come from."""
+    """The shape of rows' lifetimes, and the inputs that their times come from."""
 
     shape: Shape
     sources: frozenset[Source]
 
     @property
     def names(self) -> str:
-        """Name the inputs, in the order of the program."""
+        """Return the names of the inputs, in the order of the program."""
         return " and ".join(s.name for s in sorted(self.sources, key=lambda s: (s.index, s.name)))
 
     @property
     def query(self) -> str:
-        """Name the stream to write in a query; several inputs have no name of their own."""
+        """Return the stream to write in a query; several inputs have no common name."""
         return self.names if len(self.sources) == 1 else "…"
 
 
 def validity_of(node: Node) -> Validity:
-    """Return when the rows of a plan are valid, as far as it shows."""
+    """Return how long the rows of a plan are valid, as far as the plan shows it."""
     return computed(node, "_validity", _validity)
 
 
@@ -299,7 +304,9 @@ def _validity(node: Node) -> Validity:
 
 
 def _shortened(node: AlterLifetime | Chop, below: Validity) -> Validity:
-    """Points that are cut are points; every other lifetime is the program's own."""
+    """Return the validity of rows after a change: points that are cut stay points.
+
+    All others are `CHOSEN`."""
     cuts = isinstance(node, Chop) or isinstance(node.change, ClipDuration)
     stays = cuts and below.shape is Shape.POINTS
     return below if stays else Validity(Shape.CHOSEN, below.sources)
@@ -309,7 +316,7 @@ def _of_windows(node: Aggregate | PartialAggregate, below: Validity) -> Validity
     match node.window:
         case Hopping() | Session():
             return Validity(Shape.WINDOWS, below.sources)
-        case SnapshotWindow() | CountWindow():  # inside an event's lifetime, or equal to one
+        case SnapshotWindow() | CountWindow():  # inside an event's lifetime, or equal to it
             return below
     assert_never(node.window)
 

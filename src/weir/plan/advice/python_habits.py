@@ -1,9 +1,9 @@
 """Hints for users of Spark, Pandas or Polars: what they type, and what Weir has for it.
 
-Names that a stream, a selection, a term or the module `weir` does not have come here: the error
-says what to write. It is an AttributeError too, so that `hasattr`, copies and notebooks, which ask
-for names that may not be there, get the answer that they expect. (Words of a script:
-`script/habits.py`; functions of other dialects: `plan/advice/other_dialects.py`.)
+These are the names that a stream, a selection, a term or the module `weir` does not have. The error
+says what to write instead. It is also an AttributeError, because `hasattr`, copies and notebooks
+look up names that may not exist, and expect one. (Hints for words of a script are in
+`script/habits.py`, for functions of other dialects in `plan/advice/other_dialects.py`.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _by_name(table: Mapping[str, str]) -> dict[str, str]:
     return {name: f"write {hint}" for name, hint in by_name(table).items()}
 
 
-# The names are in small letters and without underscores: `withColumn` and `with_column` are one.
+# The names are lower-case without underscores, so `withColumn` and `with_column` are the same.
 STREAM_HABITS = _by_name(
     {
         '.where(col("v") > 3), or .where("v > 3")': "filter query loc",
@@ -167,8 +167,10 @@ KIND_HABITS = _by_name(
 def no_attribute(
     what: str, name: str, habits: Mapping[str, str], attributes: Iterable[str]
 ) -> AttributeError:
-    """Make the error for a name that `what` does not have: it says what to write instead, or which
-    name is near. A name with an underscore in front is asked for by tools, and just not there."""
+    """Return the error for a name that `what` does not have.
+
+    It says what to write instead, or suggests a similar name. For a name that starts with an
+    underscore, which only tools look up, it does neither."""
     if name.startswith("_"):
         return AttributeError(f"{what} has no attribute '{name}'")
     hint = habit(name, habits) or near(name, (k for k in attributes if not k.startswith("_")))
@@ -176,7 +178,7 @@ def no_attribute(
 
 
 def habit(name: str, habits: Mapping[str, str]) -> str:
-    """Say what a name is here, by the table; '' where it does not have it.
+    """Return what the table says for a name, or '' if the name is not in it.
 
     >>> habit("withColumn", STREAM_HABITS)
     'write .select("*", w=col("v") + 1)'
@@ -185,13 +187,13 @@ def habit(name: str, habits: Mapping[str, str]) -> str:
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Say which of these a name may have been meant to be; '' for none."""
+    """Return a hint with the most similar of these names, or '' if there is none."""
     close = difflib.get_close_matches(name, names, n=1)
     return f"did you mean `{close[0]}`?" if close else ""
 
 
 def functions_as_habits(name: str) -> dict[str, str]:
-    """Return what a name is as a function of scripts, or of another dialect, if it is one.
+    """Return the hint for a name that is a function of scripts or of another dialect, if it is one.
 
     >>> functions_as_habits("upper")
     {'upper': 'write weir.call("upper", col("k")), or weir.expr("UPPER(k)")'}
@@ -205,7 +207,7 @@ def functions_as_habits(name: str) -> dict[str, str]:
 
 
 def instead(**options: str) -> Callable[[Callable[Options, Returned]], Callable[Options, Returned]]:
-    """Make a decorator that tells what to write for keywords that a function does not have."""
+    """Return a decorator that makes the error for unknown keywords say what to write instead."""
 
     def decorated(function: Callable[Options, Returned]) -> Callable[Options, Returned]:
         @wraps(function)

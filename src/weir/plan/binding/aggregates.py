@@ -1,6 +1,7 @@
 """Gives aggregates their types, and moves them out of expressions into an `Aggregate` node.
 
-After binding, a kernel gets these (arguments are columns; NULL means a column of only NULLs):
+After binding, a kernel gets the following aggregates. Arguments are columns; an argument of type
+NULL is a column of NULLs only.
 
     count_star                    nothing                          -> BIGINT
     count count_distinct          any                              -> BIGINT
@@ -45,12 +46,14 @@ from weir.plan.usercode.undeclared_state import LOST
 from weir.plan.windows import CountWindow, Window
 
 _FINEST_SHARE = Decimal("1e-18")
-"""The kernels divide by the denominator of a quantile's p, which must stay far below 2⁶³."""
-_ENOUGH_DIGITS = Context(prec=40)  # whatever precision the program that calls has set
+"""The smallest step of a quantile's p.
+
+The kernels divide by the denominator of p, which must stay far below 2⁶³."""
+_ENOUGH_DIGITS = Context(prec=40)  # independent of the precision that the calling program has set
 
 
 def is_aggregate(expr: Expr, functions: UserFunctions) -> bool:
-    """Tell whether this very node is an aggregate; the user's may be written as a plain call."""
+    """Tell whether this node itself is an aggregate; a user's may be written as a plain call."""
     if isinstance(expr, Call):
         is_scalar = expr.function in FUNCTIONS or expr.function in functions.scalars
         return not is_scalar and expr.function in functions.aggregates
@@ -128,7 +131,7 @@ def _quantile(call: AggregateCall) -> AggregateCall:
         raise PlanError(
             f"the p of {call.function.upper()} has more than 18 decimals: {params[0]}",
             position=call.position,
-            hint="round it; fewer decimals tell any two rows apart",
+            hint="round it; 18 decimals are enough for any number of rows",
         )
     return replace(call, args=args, params=params)
 
@@ -164,7 +167,7 @@ def _refused(call: AggregateCall, dtype: pa.DataType) -> PlanError:
 
 
 def _where_counted(arg: Expr, condition: Expr | None) -> Expr:
-    """Return an argument that fails on no row that FILTER leaves out."""
+    """Return an argument that cannot fail on rows that FILTER leaves out."""
     if condition is None or not can_fail(arg):
         return arg
     dtype = type_of(arg)
@@ -172,12 +175,11 @@ def _where_counted(arg: Expr, condition: Expr | None) -> Expr:
 
 
 class Aggregator:
-    """An `Aggregator` collects what the expressions above a window need, then makes the
-    `Aggregate`.
+    """Collects what the expressions above a window need, then makes the `Aggregate`.
 
-    Invariant: every column that `scope` has handed out is in the node that `node` makes; equal
-    keys, arguments and aggregates are one column. `scope` is where the select list, HAVING and
-    ORDER BY are bound: aggregates and keys become columns, `vs` / `ve` is the window.
+    Invariant: every column that `scope` has returned is in the node that `node` makes; equal keys,
+    arguments and aggregates are one column. The select list, HAVING and ORDER BY are bound in
+    `scope`: there, aggregates and keys become columns, and `vs` / `ve` is the window.
     """
 
     def __init__(self, node: Node, scope: NameScope, keys: Sequence[Expr], window: Window) -> None:
@@ -198,11 +200,11 @@ class Aggregator:
         return [key for _, key in self._keys]
 
     def name_results(self, columns: Mapping[str, Expr]) -> None:
-        """Name the selected columns, so that HAVING and ORDER BY may use their names too."""
+        """Add the names of the selected columns to the scope, for HAVING and ORDER BY."""
         self._aliases.update(columns)
 
     def node(self, position: Position | None = None) -> Node:
-        """Make the aggregate over one projection of the input to keys and arguments."""
+        """Make the aggregate, over one projection of the input to keys and arguments."""
         aggregates = [(n, self._aggregation(c, u)) for n, c, u in self._results]
         ordered = isinstance(self._window, CountWindow) or any(a.sees_order for _, a in aggregates)
         columns = self._columns
@@ -221,7 +223,7 @@ class Aggregator:
             self._keys.append((self._column(key, "$k"), key))
 
     def _column(self, expr: Expr, prefix: str = "$x") -> str:
-        """Return the name of a bound expression's column below the aggregate."""
+        """Return the column below the aggregate for a bound expression."""
         for name, other in self._columns:
             if other == expr:
                 return name
@@ -277,7 +279,7 @@ class Aggregator:
         return above
 
     def _above(self, bound: Expr) -> Expr | None:
-        """Return a key, or a field of a key, as a column above the aggregate."""
+        """Return a key, or a field of a key, as a column above the aggregate; else None."""
         for name, key in self._keys:
             if key == bound:
                 return Column(name, type=key.type)
@@ -291,5 +293,5 @@ class Aggregator:
             return None
         try:
             return self._above(bind(expr, self._inside))
-        except PlanError:  # not an expression of the input: its parts will say why
+        except PlanError:  # not an expression of the input: the error will come from its parts
             return None

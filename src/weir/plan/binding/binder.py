@@ -1,11 +1,11 @@
 """The binder resolves names and types, so that an operator can evaluate an expression.
 
 Contract
-1. `bind(expr, scope)` gives the same tree with every node typed, every `Column` naming a column
+1. `bind(expr, scope)` returns the same tree with every node typed, every `Column` naming a column
    of the scope's input, and casts where operands meet (`coercion.py`).
-2. An error is a PlanError that carries the position of the part that is wrong.
-3. A scope says what a name stands for. Bare `vs` and `ve` are the input's own lifetime unless
-   the scope says otherwise; `A.k` is found by its qualifier, `k` when only one input has it.
+2. An error is a PlanError with the position of the part that is wrong.
+3. A scope resolves names. Bare `vs` and `ve` are the input's own lifetime unless the scope defines
+   them otherwise. `A.k` is found by its qualifier, `k` only if a single input has it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from weir.plan.schema import Schema
 from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 
 _NO_NAME = re.compile(r"[^\w.]")
-"""What stands in no plain name of a column."""
+"""A character that plain column names do not contain."""
 _MOST_NAMES = 120
-"""The characters of names that a hint lists."""
+"""How many characters of names a hint lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """A `Visible` is a name that expressions may use, and the bound expression it stands for."""
+    """A name that expressions may use, and the bound expression that it stands for."""
 
     qualifier: str | None
     name: str
@@ -57,11 +57,11 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """A `NameScope` says what an expression may read, and in which clause it stands (for messages).
+    """What an expression may read, and the clause that contains it (for messages).
 
     `visible` are the payload columns in the order in which `*` lists them; `times` are the
-    lifetimes. `replaced` is asked first, with the expression as written: if it gives a replacement
-    (aggregates and group keys above a window), that is not looked at further. `aliases` are used
+    lifetimes. `replaced` comes first and gets the expression as written: if it returns a
+    replacement (for aggregates and group keys above a window), that is final. `aliases` are used
     only for names that nothing else has.
     """
 
@@ -79,7 +79,7 @@ class NameScope:
 def schema_scope(
     schema: Schema, qualifier: str | None = None, functions: UserFunctions = NO_FUNCTIONS
 ) -> NameScope:
-    """Make the scope of a single input: its columns, bare and under its name, and its lifetime."""
+    """Return the scope of a single input: its columns, bare and qualified, and its lifetime."""
     columns = tuple(Visible(qualifier, n, Column(n, type=t)) for n, t in schema.columns)
     times = lifetime(schema.time)
     if qualifier is not None:
@@ -88,7 +88,7 @@ def schema_scope(
 
 
 def lifetime(time: pa.DataType, names: tuple[str, str] = ("vs", "ve")) -> tuple[Visible, ...]:
-    """Return the operator's own lifetime under its two bare names."""
+    """Return the operator's own lifetime, under its two bare names."""
     pairs = zip(names, ("vs", "ve"), strict=True)
     return tuple(Visible(None, n, Column(end, type=time)) for n, end in pairs)
 
@@ -114,7 +114,7 @@ def bind(expr: Expr, scope: NameScope) -> Expr:
         case Call(function="neg", args=(Literal(value=int() | float() | Decimal() as value),)) if (
             not isinstance(value, bool)
         ):
-            # -9223372036854775808 is a BIGINT although the number after the minus is none.
+            # -9223372036854775808 is a BIGINT, although the number after the minus is not.
             return bind(Literal(-value, position=expr.position), scope)
         case Call():
             return _call(expr, scope)
@@ -154,7 +154,7 @@ def _column(column: Column, scope: NameScope) -> Expr:
             f"`{column.name}` cannot stand in {scope.clause}: there are no windows before it",
             position=column.position,
         )
-    if column.name in ("vs", "ve"):  # of a join there is none before its rows are
+    if column.name in ("vs", "ve"):  # in a join, there is no lifetime before the join's rows exist
         inputs = [f"`{n}`" for n in _names(scope) if n.endswith(f".{column.name}")]
         raise PlanError(
             f"`{column.name}` of the result cannot stand in {scope.clause}",
@@ -168,7 +168,7 @@ def _column(column: Column, scope: NameScope) -> Expr:
 
 
 def lookup(name: str, scope: NameScope, position: Position | None = None) -> Expr | None:
-    """Find what a name stands for: a lifetime, a column, a field of a STRUCT column, an alias."""
+    """Resolve a name: to a lifetime, a column, a field of a STRUCT column, or an alias."""
     for candidates in (scope.times, scope.visible, scope.aliases):
         matches = _matching(name, candidates)
         if len(matches) > 1 and any(v.expr != matches[0].expr for v in matches):
@@ -181,7 +181,7 @@ def lookup(name: str, scope: NameScope, position: Position | None = None) -> Exp
 
 def _matching(name: str, candidates: tuple[Visible, ...]) -> list[Visible]:
     exact = [v for v in candidates if v.full == name]
-    if exact or name in ("vs", "ve"):  # bare `vs` is never one of the joined inputs'
+    if exact or name in ("vs", "ve"):  # bare `vs` never means that of a joined input
         return exact
     return [v for v in candidates if v.name == name]
 
@@ -208,21 +208,23 @@ def unknown(
     *,
     otherwise: str = "",
 ) -> PlanError:
-    """Make the error for a name that nothing has, with the nearest one as a hint if no other is
-    given; `otherwise` is the hint where none is near."""
+    """Return the error for an unknown name.
+
+    Without another hint, it suggests the most similar name; if there is none, the hint is
+    `otherwise`."""
     if not hint and position is None and _NO_NAME.search(name):
-        hint = f"weir.expr({name!r}) is an expression"  # of Python: most likely it is one
+        hint = f"weir.expr({name!r}) is an expression"  # in Python: most likely it is an expression
     elif not hint:
         by_lower = {n.lower(): n for n in names}
         close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
         hint = f"did you mean `{by_lower[close[0]]}`?" if close else otherwise
-        if not hint and position is None:  # a script's line is there to look at, and its STREAM
+        if not hint and position is None:  # a script's error already shows the line, and its STREAM
             hint = _those_there(by_lower.values())
     return PlanError(f"unknown {what} `{name}`", position=position, hint=hint)
 
 
 def _those_there(names: Collection[str]) -> str:
-    """List the names, if they are few; `A.k` only where `k` is not among them."""
+    """List the names, if they are few; list `A.k` only if `k` is not among them."""
     shown = ", ".join(n for n in names if "." not in n or n.rpartition(".")[2] not in names)
     return f"there are {shown}" if shown and len(shown) <= _MOST_NAMES else ""
 

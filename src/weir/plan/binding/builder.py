@@ -2,9 +2,9 @@
 
 The script and the fluent API both call `build_query`, so they make equal plans.
 
-The order of a SELECT's operators: inputs, Partition, joins, Filter (WHERE), Aggregate, Filter
-(HAVING), Project, Explode, Distinct, the lifetime change of WITH; then, for the whole query,
-Union, Top, and a Project that takes hidden columns away.
+The operators of a SELECT come in this order: inputs, Partition, joins, Filter (WHERE), Aggregate,
+Filter (HAVING), Project, Explode, Distinct, the lifetime change of WITH. Then, for the whole query,
+come Union, Top, and a Project that removes hidden columns.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from weir.plan.usercode.undeclared_state import LOST, declare_hint
 from weir.plan.windows import Hopping
 
 MOST_JOINS = 100
-"""In one SELECT. Every join looks at all columns of those before it."""
+"""The most joins in one SELECT: every join reads all columns of the joins before it."""
 
 
 def build_query(
     query: Query, streams: Mapping[str, Node], functions: UserFunctions = NO_FUNCTIONS
 ) -> Node:
-    """Build the bound plan of a query over named streams; raise PlanError if it has none."""
+    """Build the bound plan of a query over named streams; raise PlanError if it is invalid."""
     _check_limit(query)
     for named in query.named:
         if named.name in streams:
@@ -120,8 +120,7 @@ def _finished(builder: SelectBuilder) -> Node:
 
 
 def _single(query: Query, builder: SelectBuilder) -> Node:
-    """Build one SELECT: ORDER BY may also read what is not selected, which is carried in hidden
-    columns."""
+    """Build one SELECT; hidden columns carry what ORDER BY reads and the query does not select."""
     outputs = builder.output_scope()
     hidden = {
         index: builder.carry(item.expr)
@@ -145,7 +144,7 @@ def _ranked(
     hidden: Mapping[int, str],
     scope: Literal["window", "instant"],
 ) -> Node:
-    """Apply ORDER BY and LIMIT; `hidden` are the order columns that the node has already."""
+    """Apply ORDER BY and LIMIT; `hidden` are the order columns that the node already has."""
     if query.limit is not None:
         order: list[tuple[str, bool]] = []
         for index, item in enumerate(query.order_by):
@@ -180,8 +179,9 @@ def _check_order(expr: Expr) -> None:
 
 
 def union(nodes: Sequence[Node], position: Position | None = None) -> Node:
-    """Make a UNION ALL: columns by position, widened where their types differ, with the first's
-    names."""
+    """Make a UNION ALL: columns match by position and have the first input's names.
+
+    Columns of different types are widened."""
     schemas = [schema(n) for n in nodes]
     width = len(schemas[0].columns)
     for other in schemas[1:]:
@@ -220,10 +220,9 @@ def apply(
     call: OperatorCall,
     position: Position | None = None,
 ) -> Node:
-    """Make the node of the user's own operator: PROCESS (no keys), REDUCE (keys), COMBINE (two
-    inputs).
+    """Make the node of a user's operator: PROCESS (no keys), REDUCE (keys), COMBINE (two inputs).
 
-    `keys` has one list of column names for each input; those at one position have equal types.
+    `keys` has one list of column names for each input; keys at the same position have equal types.
     """
     for node, names in zip(inputs, keys, strict=True):
         for name in names:

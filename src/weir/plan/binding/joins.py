@@ -1,11 +1,12 @@
 """Builds the joins of FROM: qualifies names, and splits ON into keys and a condition.
 
 Contract
-1. Each side's columns become `A.k`, its lifetime `A.vs` and `A.ve`: columns of the payload, so
-   that they outlive the join. Bare `vs` / `ve` is the joined row's own lifetime.
-2. An equality between something of the left and something of the right is a key. A computed key
+1. Each side's columns become `A.k`, its lifetime `A.vs` and `A.ve`. These are payload columns, so
+   they outlive the join. Bare `vs` / `ve` is the joined row's own lifetime.
+2. An equality between an expression of the left and one of the right is a key. A computed key
    becomes a hidden column below the join. Everything else in ON is the condition.
-3. Joins go left to right. SEMI, ANTI and CLIP hide their right side from all that follows.
+3. Joins are built from left to right. SEMI, ANTI and CLIP hide their right side from everything
+   after them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from weir.plan.usercode.functions import NO_FUNCTIONS, UserFunctions
 
 @dataclass(frozen=True, slots=True)
 class JoinInput:
-    """A `JoinInput` is an input of a join under the name that it has in the query."""
+    """An input of a join, under its name in the query."""
 
     node: Node
     alias: str | None
@@ -36,8 +37,7 @@ class JoinInput:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A `Joined` is the joins so far: their node, and the columns and lifetimes of inputs still
-    visible."""
+    """The joins so far: their node, and the visible columns and lifetimes of the inputs."""
 
     node: Node
     visible: tuple[Visible, ...]
@@ -55,7 +55,7 @@ def build_joins(
     clauses: Sequence[tuple[JoinClause, JoinInput]],
     functions: UserFunctions = NO_FUNCTIONS,
 ) -> Joined:
-    """Build all joins of a FROM clause, left to right."""
+    """Build all joins of a FROM clause, from left to right."""
     joined = _qualified(first)
     for clause, side in clauses:
         joined = _join(joined, clause, _qualified(side, joined.aliases), functions)
@@ -150,7 +150,7 @@ def _keyed_join(
     condition: Expr | None,
     position: Position | None,
 ) -> Node:
-    # Numbered on from the joins before: their hidden keys are still among the left columns.
+    # Numbering continues from the joins before: their hidden keys are still among the left columns.
     left_keys, left_hidden = _key_columns([k for k, _ in keys], "$l", left.keys)
     right_keys, right_hidden = _key_columns([k for _, k in keys], "$r", left.keys)
     return checked(

@@ -1,7 +1,7 @@
 """Checks and applies the WITH clause: windows and changes of lifetimes.
 
-A window says how an aggregate cuts time; a lifetime change says how each row's `[vs, ve)` changes.
-All durations are ticks.
+A window determines how an aggregate divides time; a lifetime change determines how each row's `[vs,
+ve)` changes. All durations are ticks.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ BoundChange: TypeAlias = LifetimeChange | ChopChange | StitchChange
 
 
 def as_window(clause: WithClause | None) -> Window | None:
-    """Return the clause if it is a window."""
+    """Return the clause if it is a window, else None."""
     return clause if isinstance(clause, Window) else None
 
 
 def check_clause(clause: WithClause, position: Position | None = None) -> None:
-    """Raise PlanError, with the parameter's name, if a window's or a change's parameter is
-    invalid."""
+    """Raise PlanError, naming the parameter, if one of a window or lifetime change is invalid."""
     positive: dict[str, int] = {}
     free: dict[str, int] = {}
     match clause:
@@ -63,7 +62,7 @@ def check_clause(clause: WithClause, position: Position | None = None) -> None:
         case SetLifetime():
             free = {"shift": clause.shift}
         case SnapshotWindow() | Point() | PointAtEnd() | StitchChange() | LifetimeClause():
-            pass  # they have no parameter, or it is bound first
+            pass  # these have no parameter, or it is bound before
         case never:
             assert_never(never)
     for name, ticks in positive.items():
@@ -80,7 +79,7 @@ def check_clause(clause: WithClause, position: Position | None = None) -> None:
 
 def _check_windows(window: Hopping, position: Position | None) -> None:
     if abs(window.offset) + max(window.size, window.hop) > 2**62:
-        # The numbers of windows at the first and the last of all times would not fit 64 bits.
+        # The numbers of windows at the first and last possible times would not fit 64 bits.
         raise PlanError(
             f"{window_text(window)}: size and offset are out of range together",
             position=position,
@@ -103,7 +102,7 @@ def _check_windows(window: Hopping, position: Position | None) -> None:
 
 
 def change_lifetime(node: Node, change: BoundChange, position: Position | None = None) -> Node:
-    """Return the node with a bound and checked change of its rows' lifetimes."""
+    """Return the node with a change of its rows' lifetimes, which is bound and checked."""
     check_clause(change, position)
     match change:
         case ChopChange():
@@ -114,7 +113,7 @@ def change_lifetime(node: Node, change: BoundChange, position: Position | None =
 
 
 def bind_lifetime(clause: LifetimeClause, scope: NameScope, node: Node) -> SetLifetime:
-    """Bind LIFETIME(vs + constant, end): the start moves by a constant so that CTIs can follow."""
+    """Bind LIFETIME(vs + constant, end); the start moves by a constant so that CTIs can follow."""
     time = schema(node).time
     end = bind(clause.end, scope.at("LIFETIME"))
     if not widens(type_of(end), time):

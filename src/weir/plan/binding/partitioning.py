@@ -1,9 +1,9 @@
 """Checks PARTITION BY against the operators that read the stream.
 
-A stage that is split by a key can only hold operators whose own key contains it: else rows that
-belong together would be in different vertices. The builder checks each operator in which
-rows meet (then an error has a position): from it down through operators in which none do, to every
-`Partition` in reach. The cut into stages checks all operators of a plan again.
+A stage that is split by a key can only contain operators whose own key includes it; else rows that
+belong together would be in different vertices. The builder checks each operator in which rows meet,
+so that an error has a position. It checks each `Partition` that it reaches by going down through
+operators in which no rows meet. The cut into stages checks all operators of a plan again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ MadeNode = TypeVar("MadeNode", bound=Node)
 
 
 def checked(node: MadeNode, position: Position | None = None) -> MadeNode:
-    """Return the node if the key by which its rows meet contains the key of every partition it
-    reads; else raise PlanError."""
+    """Return the node; raise PlanError if its key lacks columns of a partition that it reads.
+
+    Its key has the columns that rows share when they meet."""
     meeting = node.meeting()
     if meeting is Meet.NEVER:
         return node

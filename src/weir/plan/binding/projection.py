@@ -1,7 +1,7 @@
 """Projections set the payload of rows.
 
-A hidden column has a name that starts with `$`. The builder adds one for a value that an operator
-needs and nobody selected, and removes it before the query ends: no stream has hidden columns.
+The name of a hidden column starts with `$`. The builder adds one for a value that an operator needs
+but the query does not select. It removes hidden columns before the query ends: no stream has any.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weir.plan.operators import Node, Project, schema
 
 
 def project(node: Node, columns: Sequence[tuple[str, Expr]]) -> Node:
-    """Make a `Project`, or return the node itself where it would change nothing."""
+    """Make a `Project`, or return the node itself if that would change nothing."""
     if tuple(columns) == passed(node):
         return node
     return Project(node, tuple(columns))
@@ -26,15 +26,16 @@ def passed(node: Node) -> tuple[tuple[str, Expr], ...]:
 
 
 def with_columns(node: Node, columns: Sequence[tuple[str, Expr]]) -> Node:
-    """Make a node with the node's columns, then these, whose names the node does not have: tables
-    of snapshots find columns by name."""
+    """Make a node with the node's columns, followed by these.
+
+    The node must not have their names already: tables of snapshots find columns by name."""
     own = set(schema(node).names)
     assert not own & {name for name, _ in columns}, "two columns of one name"
     return project(node, (*passed(node), *columns))
 
 
 def keep_only(node: Node, names: Collection[str]) -> Node:
-    """Make a node with only the node's columns of these names, in their order."""
+    """Make a node with only those columns of the node that have these names, in its order."""
     kept = frozenset(names)
     return project(node, tuple((n, e) for n, e in passed(node) if n in kept))
 

@@ -1,9 +1,9 @@
 """A `Query` is an unbound SELECT: the script makes it, and the builder turns it into nodes.
 
-`builder.build_query` takes it from scripts and from the fluent API. Expressions are unbound
-`Expr` trees: a qualified name `A.k` is `Column("A.k")`, an aggregate is an `AggregateCall`,
-`EXPLODE(x)` is `Call("explode", (x,))`, a call of a function that the language does not have is
-`Call(name, args)` (the builder looks for it among the user's). Every part carries its position, for
+`builder.build_query` takes it from scripts and from the fluent API. Expressions are unbound `Expr`
+trees. A qualified name `A.k` is `Column("A.k")`; an aggregate is an `AggregateCall`; `EXPLODE(x)`
+is `Call("explode", (x,))`. A call of a function that the language does not have is `Call(name,
+args)`; the builder looks for it among the user's functions. Every part carries its position, for
 messages.
 """
 
@@ -21,7 +21,7 @@ from weir.plan.windows import Window
 
 @dataclass(frozen=True, slots=True)
 class ChopChange:
-    """WITH CHOP(period, offset) cuts lifetimes at the points of a grid."""
+    """WITH CHOP(period, offset), which cuts lifetimes at the points of a grid."""
 
     period: int
     offset: int = 0
@@ -29,13 +29,14 @@ class ChopChange:
 
 @dataclass(frozen=True, slots=True)
 class StitchChange:
-    """WITH STITCH joins rows that continue one another."""
+    """WITH STITCH, which joins rows that continue each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class LifetimeClause:
-    """WITH LIFETIME(start, end) is unbound here; the builder checks that start is `vs +
-    constant`."""
+    """WITH LIFETIME(start, end), unbound.
+
+    The builder checks that start is `vs + constant`."""
 
     start: Expr
     end: Expr
@@ -44,13 +45,14 @@ class LifetimeClause:
 WithClause: TypeAlias = Window | LifetimeChange | LifetimeClause | ChopChange | StitchChange
 
 COMPARES_WHOLE_ROWS: Mapping[type[WithClause], str] = {StitchChange: "STITCH"}
-"""The clauses whose operator compares whole rows, as they are written: they bear no hidden
-columns."""
+"""The clauses whose operators compare whole rows, as scripts write them.
+
+Their rows cannot have hidden columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """A `Star` is `*`, or `A.*` with a qualifier."""
+    """`*`, or `A.*` with a qualifier."""
 
     qualifier: str | None = None
     position: Position | None = field(default=None, compare=False)
@@ -58,7 +60,7 @@ class Star:
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """A `SelectItem` is one element of a select list."""
+    """One element of a select list."""
 
     expr: Expr | Star
     alias: str | None = None
@@ -67,7 +69,7 @@ class SelectItem:
 
 @dataclass(frozen=True, slots=True)
 class NamedRelation:
-    """A `NamedRelation` is a stream by its name in FROM or JOIN."""
+    """A stream by its name in FROM or JOIN."""
 
     stream: str
     alias: str | None = None
@@ -76,7 +78,7 @@ class NamedRelation:
 
 @dataclass(frozen=True, slots=True)
 class SubqueryRelation:
-    """A `SubqueryRelation` is a query in parentheses in FROM or JOIN."""
+    """A query in parentheses in FROM or JOIN."""
 
     query: Query
     alias: str | None = None
@@ -88,7 +90,7 @@ Relation: TypeAlias = NamedRelation | SubqueryRelation
 
 @dataclass(frozen=True, slots=True)
 class JoinClause:
-    """A `JoinClause` is one JOIN with its kind, its right side and its ON."""
+    """One JOIN with its kind, its right side and its ON."""
 
     kind: Literal[
         "inner", "left", "right", "full", "semi", "anti", "clip", "asof", "left_asof", "cross"
@@ -100,7 +102,7 @@ class JoinClause:
 
 @dataclass(frozen=True, slots=True)
 class PartitionClause:
-    """A `PartitionClause` is PARTITION BY keys INTO count AS uid."""
+    """PARTITION BY keys INTO count AS uid."""
 
     keys: tuple[Expr, ...]
     count: int
@@ -110,7 +112,7 @@ class PartitionClause:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A `Select` is one SELECT, with its clauses as they were written."""
+    """One SELECT, with its clauses as they were written."""
 
     items: tuple[SelectItem, ...]
     relation: Relation
@@ -127,7 +129,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class OrderItem:
-    """An `OrderItem` is one element of ORDER BY."""
+    """One element of ORDER BY."""
 
     expr: Expr
     descending: bool = False
@@ -135,7 +137,7 @@ class OrderItem:
 
 @dataclass(frozen=True, slots=True)
 class NamedQuery:
-    """A `NamedQuery` is WITH name AS (query): a stream that one query sees."""
+    """WITH name AS (query): a stream that only one query can read."""
 
     name: str
     query: Query
@@ -144,8 +146,7 @@ class NamedQuery:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A `Query` is one or more SELECTs joined by UNION ALL; ORDER BY and LIMIT bind to the
-    whole."""
+    """One or more SELECTs joined by UNION ALL; ORDER BY and LIMIT apply to the whole."""
 
     selects: tuple[Select, ...]
     order_by: tuple[OrderItem, ...] = ()
@@ -153,4 +154,4 @@ class Query:
     ties: bool = False
     position: Position | None = field(default=None, compare=False)
     named: tuple[NamedQuery, ...] = ()
-    """Queries that it can name as streams; each can also name those before it."""
+    """Queries that this one can read as streams; each can also read those before it."""

@@ -1,7 +1,8 @@
 """Builds one SELECT, from its inputs to its rows.
 
-`SelectBuilder` binds everything when it is made, so that errors come in the order of the text;
-`carry` adds columns that ORDER BY needs and nobody selected; `build` then makes the nodes.
+`SelectBuilder` binds everything when it is created, so that errors come in the order of the text.
+`carry` adds columns that ORDER BY needs but the query does not select. `build` then makes the
+nodes.
 """
 
 from __future__ import annotations
@@ -56,8 +57,7 @@ from weir.plan.windows import CountWindow, Session, SnapshotWindow, Window
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An `Item` is a bound column of the select list; `explode` says that its list is to be
-    exploded."""
+    """A bound column of the select list; `explode` means that its list is exploded."""
 
     name: str
     expr: Expr
@@ -71,10 +71,10 @@ class Item:
 
 
 class SelectBuilder:
-    """A `SelectBuilder` is a SELECT whose names and types are settled.
+    """A SELECT whose names and types are resolved.
 
     Invariant: `items` are the visible columns in order; `_hidden` are further columns, with names
-    that start with `$`, that `build` puts after them.
+    that start with `$`, which `build` puts after them.
     """
 
     def __init__(
@@ -114,11 +114,13 @@ class SelectBuilder:
         return NameScope(columns, times, functions=self._inside.functions)
 
     def carry(self, expr: Expr) -> str:
-        """Return the name of a column with the value of an expression of the select's own scope."""
+        """Return the name of a column with the value of this expression.
+
+        The expression may use the names of the select's own scope."""
         return self._carried(bind(expr, self._with_aliases("ORDER BY")), "ORDER BY")
 
     def build(self) -> Node:
-        """Make the nodes of the SELECT, hidden columns included."""
+        """Make the nodes of the SELECT, including hidden columns."""
         node = self._node
         if self._aggregator is not None:
             node = self._aggregator.node(self._position)
@@ -174,8 +176,9 @@ class SelectBuilder:
         return tuple(items)
 
     def _distinct_keys(self, items: Sequence[SelectItem]) -> tuple[Expr, ...]:
-        """Return the columns that a SELECT DISTINCT over windows reads: it has the windows in which
-        there are such rows."""
+        """Return the columns that a SELECT DISTINCT over windows reads.
+
+        It returns each window in which such rows exist."""
         if isinstance(self.select.with_clause, Session | CountWindow):
             raise PlanError(
                 "SELECT DISTINCT over SESSION or COUNT windows needs GROUP BY",
@@ -194,7 +197,7 @@ class SelectBuilder:
 
     def _group_key(self, expr: Expr) -> Expr:
         if isinstance(expr, Column) and lookup(expr.name, self._inside) is None:
-            # A column of the input comes first; else the name may be one of the select list.
+            # A column of the input takes precedence; else the name may be one of the select list.
             for item in self.select.items:
                 if item.alias == expr.name and not isinstance(item.expr, Star):
                     expr = item.expr
@@ -230,8 +233,7 @@ class SelectBuilder:
     # --- hidden columns ------------------------------------------------------------------
 
     def _with_aliases(self, clause: str) -> NameScope:
-        """Return the scope of the select list, with the names that it gives where nothing else
-        has them."""
+        """Return the select list's scope, plus the list's own names where nothing else has them."""
         aliases = tuple(Visible(None, i.name, i.expr) for i in self.items if not i.explode)
         return replace(self._scope, clause=clause, aliases=aliases)
 
@@ -282,7 +284,7 @@ def _inputs(
 
 
 def partition(node: Node, clause: PartitionClause, alias: str | None = None) -> Node:
-    """Put PARTITION BY key INTO n AS 'uid' above its input."""
+    """Apply PARTITION BY key INTO n AS 'uid' to its input."""
     scope = schema_scope(schema(node), alias).at("PARTITION BY")
     keys = [bind(k, scope) for k in clause.keys]
     names = [k.name for k in keys if isinstance(k, Column) and k.name not in ("vs", "ve")]
@@ -293,7 +295,7 @@ def partition(node: Node, clause: PartitionClause, alias: str | None = None) -> 
 
 
 def bind_items(items: Sequence[SelectItem], scope: NameScope) -> list[Item]:
-    """Bind the columns of a select list: stars are spelled out, and every name is there once."""
+    """Bind the columns of a select list; expand stars, and make sure that names are unique."""
     bound = [b for item in items for b in _bind_item(item, scope)]
     check_distinct((i.name, i.position) for i in bound)
     exploded = [i for i in bound if i.explode]

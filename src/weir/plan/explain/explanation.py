@@ -1,9 +1,9 @@
 """`explain` shows what a program will do, for people and for machines.
 
 It shows the logical plan with its named streams; the stages with their vertices, ports and keys;
-the names of the streams between vertices (`*` stands for any vertex); what each vertex
-keeps; how long each operator can hold rows back; how a live run recovers each stage and why; and
-the outputs. The result is text, a Graphviz graph (`dot.py`) or JSON.
+the names of the streams between vertices (`*` stands for any vertex); what each vertex keeps; how
+long each operator can hold rows back; how a live run recovers each stage, and why; and the outputs.
+The result is text, a Graphviz graph (`dot.py`) or JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BLANK = "\N{NO-BREAK SPACE}"
 
 
 def explain(program: Program, staged: StagedPlan, format: Format = "text") -> str:
-    """Show the plan in one of three forms; `staged` is the program cut into stages."""
+    """Return the plan in one of three forms; `staged` is the program cut into stages."""
     if format == "dot":
         return dot_of(staged)
     view = _View.of(program, staged)
@@ -40,16 +40,16 @@ def explain(program: Program, staged: StagedPlan, format: Format = "text") -> st
 
 
 def guarantee(output: Output) -> str:
-    """Say how often a row of the output reaches its sink when vertices fail and run again."""
+    """Return how often a row reaches the output's sink when vertices fail and run again."""
     return "at least once" if output.path in DIRECT else "exactly once"
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A `_View` is the program with a number and a hold for every operator.
+    """A program with a number and a hold for every operator.
 
-    It has labels for operators that the text shows by themselves: named streams, inputs, outputs,
-    and those that have several readers.
+    It has labels for operators that the text shows separately: named streams, inputs, outputs, and
+    operators with several readers.
     """
 
     program: Program
@@ -106,7 +106,7 @@ def _text(view: _View) -> Iterator[str]:
 
 
 def _tree(root: Node, view: _View, indent: int) -> Iterator[str]:
-    """Yield an operator and what it reads, down to operators that have a label of their own."""
+    """Yield an operator and its inputs, down to operators with their own labels."""
     stack = [(root, indent)]
     while stack:
         node, depth = stack.pop()
@@ -119,7 +119,7 @@ def _tree(root: Node, view: _View, indent: int) -> Iterator[str]:
 
 
 def operator_text(node: Node | Branch) -> str:
-    """Write an operator and what it does in one line."""
+    """Return an operator and what it does, in one line."""
     if isinstance(node, Branch):
         return f"Branch {node.number} of a union"
     detail = node.detail()
@@ -147,8 +147,9 @@ def _stage(stage: Stage, view: _View) -> Iterator[str]:
 
 
 def _written(stage: Stage, view: _View) -> Iterator[tuple[str, str, Split]]:
-    """Yield how the streams that the vertices of a stage write are read: the name of the stream,
-    what is read of it, the split."""
+    """Yield how other stages read the streams that the vertices of a stage write.
+
+    Each is the name of the stream, what is read of it, and the split."""
     for split in view.outlets[stage.number]:
         if split.keys is None:
             yield f"{stage.number}.*/0", "all rows", split
@@ -209,7 +210,7 @@ def _field(name: str, entries: Sequence[str]) -> Iterator[str]:
 
 
 def _wrapped(line: str, indent: int) -> list[str]:
-    # In deep trees the text keeps at least half of the line.
+    # In deep trees, the text keeps at least half of the line.
     width = max(_WIDTH, indent + _WIDTH // 2)
     margin = " " * indent
     return textwrap.wrap(line, width, initial_indent=margin, subsequent_indent=margin + "    ")

@@ -1,4 +1,4 @@
-"""Draws a program as SVG for a notebook: a box for each operator, layer below layer."""
+"""Draws a program as SVG for a notebook: a box for each operator, in layers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Box:
 
 
 def svg_of(program: Program) -> str:
-    """Return the graph as an SVG element, inputs on top; it takes the colours of its page."""
+    """Return the graph as an SVG element in the colours of its page, with inputs at the top."""
     nodes = ordered_nodes(row_outputs(program))
     boxes = {node: _Box(_lines(node)) for node in nodes}
     width, height = _lay_out(nodes, boxes)
@@ -56,7 +56,7 @@ def _lines(node: Node) -> list[str]:
 
 
 def _lay_out(nodes: list[Node], boxes: dict[Node, _Box]) -> tuple[float, float]:
-    """Place the boxes: each below all that it reads, near to the middle of them."""
+    """Place each box below all its inputs, and close to the middle of them."""
     layers: list[list[Node]] = []
     level: dict[Node, int] = {}
     for node in nodes:

@@ -1,8 +1,8 @@
 """A draft is an unfinished SELECT: what calls of the fluent API have set so far.
 
-A `Draft` is what `Stream` and `Selection` hand around; `planned` gives it to the builder. It is
-kept with its plan until the next operator, since ORDER BY … LIMIT may follow a SELECT and read
-what the SELECT does not show.
+`Stream` and `Selection` pass a `Draft` on; `planned` gives it to the builder. A stream keeps its
+draft beside its plan until the next operator, because ORDER BY … LIMIT may follow a SELECT and read
+columns that the SELECT does not return.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ ANONYMOUS = "input"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A `Draft` is a query with the streams that it names and the user's functions that it
-    calls."""
+    """A query, with the streams that it names and the user's functions that it calls."""
 
     query: Query
     streams: Mapping[str, Node]
@@ -49,7 +48,7 @@ class Draft:
         return self.query.selects[0]
 
     def changed(self, select: Select, terms: Iterable[Term] = ()) -> Draft:
-        """Return the draft with another SELECT, and with the functions of the terms in it."""
+        """Return the draft with another SELECT, plus the user's functions in these terms."""
         functions = UserFunctions.of(f for t in terms for f in t.aggregates)
         query = replace(self.query, selects=(select,))
         return replace(self, query=query, functions=self.functions | functions)
@@ -80,14 +79,14 @@ class Draft:
 
 
 def draft(node: Node, name: str | None) -> Draft:
-    """Make the draft of SELECT * FROM a stream."""
+    """Return the draft of SELECT * FROM a stream."""
     called = name or ANONYMOUS
     select = Select((SelectItem(Star()),), NamedRelation(called))
     return Draft(Query((select,)), {called: node})
 
 
 def term(named: object) -> Term:
-    """Return a column or a term as a term."""
+    """Return a term for a column name; return a term as it is."""
     if isinstance(named, str):
         return col(named)
     if not isinstance(named, Term):
@@ -97,7 +96,7 @@ def term(named: object) -> Term:
 
 
 def listed(items: tuple[OneOfMany, ...]) -> tuple[OneOfMany, ...]:
-    """Return items that were passed one by one, or all in one list."""
+    """Return the items; they may have been passed one by one, or all in one list."""
     match items:
         case (list() | tuple() as several,):
             return tuple(several)
@@ -105,7 +104,7 @@ def listed(items: tuple[OneOfMany, ...]) -> tuple[OneOfMany, ...]:
 
 
 def select_items(items: Sequence[Named], named: Mapping[str, Named]) -> tuple[SelectItem, ...]:
-    """Make a select list: names and terms in order, then those with a name given by keyword."""
+    """Make a select list: names and terms in order, then the items that keywords name."""
     plain = [_item(i) for i in items]
     return (*plain, *(SelectItem(term(t).expr, alias) for alias, t in named.items()))
 
@@ -120,5 +119,5 @@ def _item(named: Named) -> SelectItem:
 
 
 def both(left: Expr | None, right: Expr) -> Expr:
-    """Make `left AND right`, or just the right where there is no left."""
+    """Return `left AND right`, or `right` if there is no left."""
     return right if left is None else Call("and", (left, right))

@@ -1,8 +1,8 @@
-"""Registers the runners, which live in packages above the plan, for the methods of `Stream`.
+"""Registers the runners for the methods of `Stream`; they live in packages above the plan.
 
-The plan does not know those packages. A module that knows both provides a function here, and
-`Stream` asks for it by its name. `weir/__init__.py` does so, which Python imports before any other
-module of Weir.
+The plan does not know those packages. `weir/__init__.py`, which knows both, provides a function
+here, and `Stream` looks it up by name. Python imports `weir/__init__.py` before any other module of
+Weir.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _provided: dict[str, Runner] = {}
 
 
 def provide(name: str, runner: Runner) -> None:
-    """Let `Stream` find a runner under this name."""
+    """Register a runner under this name, for `Stream`."""
     _provided[name] = runner
 
 

@@ -53,7 +53,7 @@ def stream(
 ) -> Stream:
     """Declare an input, as STREAM in a script.
 
-    Types are names ("BIGINT"), Python's (int) or Arrow's. Instead of a path there may be rows: see
+    Types are names ("BIGINT"), Python's (int) or Arrow's. For rows in memory instead of a path, see
     `weir.from_rows`. Rows of equal times are ordered by the inputs' `index`, then by their names.
 
     >>> a = stream("A", {"At": "TIMESTAMP", "k": str}, "a.jsonl", vs="At", delay="10s")
@@ -98,7 +98,7 @@ def declare_source(
     options: SourceOptions,
     index: int,
 ) -> Source:
-    """Make a source whose options fit its columns; raise PlanError where they do not."""
+    """Make a source; raise PlanError if its options do not fit its columns."""
     refuse_secrets(path)
     declared = {n: written_type(t, f"column `{n}`") for n, t in columns.items()}
     for column in declared:
@@ -125,7 +125,7 @@ def _check_time(columns: Mapping[str, pa.DataType], options: SourceOptions) -> N
 
 
 def check_unit(time: pa.DataType, unit: str | None) -> None:
-    """Raise PlanError for a unit of time that there is not, or of a column that needs none."""
+    """Raise PlanError if the unit of time is unknown, or if the column needs none."""
     if unit is None:
         return
     _check_choice("unit", unit, UNITS_OF_TIME)

@@ -1,10 +1,10 @@
 """The fluent API: streams as Python objects.
 
-Every method writes the query that a script would, and gives it to the same builder: so
-`a.where(col("v") > 0).group_by("k").window(hopping("5s", "5s")).agg(n=count())` and the script
-that says the same make equal plans.
+Every method writes the same query as a script would, and passes it to the same builder. So
+`a.where(col("v") > 0).group_by("k").window(hopping("5s", "5s")).agg(n=count())` and the script with
+the same meaning make equal plans.
 
-A `Stream` is a plan. A `Selection` is a SELECT that still lacks its list: `select` or `agg` ends
+A `Stream` is a plan. A `Selection` is a SELECT without its list so far: `select` or `agg` completes
 it.
 """
 
@@ -53,8 +53,7 @@ _ENDS = '.agg(n=weir.count()), or .select("*")'
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Selection:
-    """A `Selection` is a SELECT without its list: joins, WHERE, GROUP BY, HAVING and a window so
-    far."""
+    """A SELECT without its list: the joins, WHERE, GROUP BY, HAVING and window so far."""
 
     draft: Draft
     keys: tuple[Term, ...] = ()
@@ -62,10 +61,10 @@ class Selection:
     def __repr__(self) -> str:
         return f"<Selection of {', '.join(self.draft.streams)}, which .select(…) or .agg(…) ends>"
 
-    if not TYPE_CHECKING:  # so that type checkers still tell what is not there
+    if not TYPE_CHECKING:  # hidden from type checkers, which still report unknown names
 
         def __getattr__(self, name: str) -> NoReturn:
-            # Asked for what a selection does not have: most likely it was to be a stream.
+            # The name is unknown for a selection; most likely a stream was meant.
             if name in dir(Stream) and not name.startswith("_"):
                 what = f"`.{name}` is for a stream: end the selection first"
                 raise UnknownAttribute(what, name, hint=_ENDS)
@@ -75,7 +74,7 @@ class Selection:
     def join(
         self, other: Stream, on: Condition | None = None, kind: JoinName = "inner"
     ) -> Selection:
-        """Add another join; both sides' columns are then `A.k`, by the streams' names."""
+        """Add another join; the columns of both sides are then `A.k`, by the streams' names."""
         if as_stream(other).name is None:
             raise PlanError("a stream in a join needs a name", hint='as_("…")')
         assert other.name is not None
@@ -86,7 +85,7 @@ class Selection:
         return replace(self, draft=self.draft.joined(clause, other.node))
 
     def where(self, condition: Condition) -> Selection:
-        """Keep the rows for which the condition is true, as WHERE; several are joined by AND."""
+        """Keep the rows for which the condition is true, as WHERE; repeated calls mean AND."""
         select = self.draft.select
         return self._with(where=both(select.where, as_condition(condition).expr))
 
@@ -112,7 +111,7 @@ class Selection:
         return replace(self, draft=self.draft.changed(changed, [kept]))
 
     def select(self, *items: Named, **named: Named) -> Stream:
-        """Select rows; strings are columns' names, `*` is all of them, keywords give names."""
+        """Select columns; strings are column names, `*` is all columns, keywords give names."""
         items = listed(items)
         terms = [term(t) for t in (*items, *named.values())]
         changed = replace(self.draft.select, items=select_items(items, named))
@@ -120,22 +119,23 @@ class Selection:
         return Stream(done.planned(), draft=done)
 
     def agg(self, *aggregates: Condition, **named: Condition) -> Stream:
-        """Select the group keys, then these aggregates: terms, or expressions as a script writes
-        them."""
+        """Select the group keys, followed by these aggregates.
+
+        An aggregate is a term, or text as in a script."""
         if not (self.keys or aggregates or named):
             raise PlanError("agg has nothing to compute", hint="as in .agg(n=weir.count())")
         computed = {name: as_aggregate(value) for name, value in named.items()}
         return self.select(*self.keys, *map(as_aggregate, listed(aggregates)), **computed)
 
     def _with(self, **changes: object) -> Selection:
-        # The callers name fields of the draft; mypy would want each of their types here.
+        # The callers pass fields of the draft; mypy would need the type of each.
         changed = replace(self.draft.select, **changes)  # type: ignore[arg-type]
         return replace(self, draft=self.draft.changed(changed))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stream(LifetimeMethods, ResultMethods):
-    """A `Stream` is a plan and the name its rows have in joins. Streams of equal plans are equal.
+    """A plan, and the name of its rows in joins; streams of equal plans are equal.
 
     >>> from weir import stream
     >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -156,11 +156,11 @@ class Stream(LifetimeMethods, ResultMethods):
         assert isinstance(shown, str)
         return shown
 
-    if not TYPE_CHECKING:  # so that type checkers still tell what is not there
+    if not TYPE_CHECKING:  # hidden from type checkers, which still report unknown names
 
         def __getattr__(self, name: str) -> NoReturn:
-            # What the class has is asked for here while an object is made: its columns are not
-            # there yet.
+            # While an object is created, Python looks up the class's own names here; its columns do
+            # not exist yet.
             if not name.startswith("_") and name not in dir(Stream) and name in self.columns:
                 hint = f"a column is col({name!r}), or {name!r} in select and group_by"
                 raise UnknownAttribute(f"a stream has no `{name}`", name, hint=hint)
@@ -183,7 +183,7 @@ class Stream(LifetimeMethods, ResultMethods):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the names of the payload's columns.
+        """Return the names of the payload columns.
 
         >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -193,7 +193,7 @@ class Stream(LifetimeMethods, ResultMethods):
         return self.schema.names
 
     def as_(self, name: str) -> Stream:
-        """Return the stream under the name that its columns get in a join.
+        """Return the stream under another name, which its columns get in a join.
 
         >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -205,8 +205,9 @@ class Stream(LifetimeMethods, ResultMethods):
     # --- payload -------------------------------------------------------------------------
 
     def select(self, *items: Named, **named: Named) -> Stream:
-        """Compute columns, as SELECT: strings are columns' names, `*` is all of them, keywords give
-        names.
+        """Compute columns, as SELECT.
+
+        Strings are column names, `*` is all columns, keywords give names.
 
         >>> from weir import col, collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -217,8 +218,9 @@ class Stream(LifetimeMethods, ResultMethods):
         return self._selection().select(*items, **named)
 
     def where(self, condition: Condition) -> Stream:
-        """Keep the rows for which the condition is true, as WHERE: a term, or an expression as a
-        script writes it.
+        """Keep the rows for which the condition is true, as WHERE.
+
+        The condition is a term, or an expression in text as in a script.
 
         >>> from weir import col, collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -245,7 +247,7 @@ class Stream(LifetimeMethods, ResultMethods):
         return self.select(*items)
 
     def distinct(self) -> Stream:
-        """Make one row of equal rows that overlap or touch, as SELECT DISTINCT.
+        """Combine equal rows that overlap or touch into one, as SELECT DISTINCT.
 
         >>> from weir import collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -261,8 +263,9 @@ class Stream(LifetimeMethods, ResultMethods):
     def join(
         self, other: Stream, on: Condition | None = None, kind: JoinName = "inner"
     ) -> Selection:
-        """Pair rows with those of another stream at the instants at which both are valid, as JOIN;
-        `select` or `agg` ends it.
+        """Pair rows with those of another stream while both are valid, as JOIN.
+
+        `select` or `agg` completes the result.
 
         >>> from weir import collect, stream
         >>> columns = {"vs": "BIGINT", "ve": "BIGINT", "k": "BIGINT"}
@@ -278,7 +281,7 @@ class Stream(LifetimeMethods, ResultMethods):
         return self._selection().join(other, on, kind)
 
     def group_by(self, *keys: Named) -> Selection:
-        """Group rows by keys, as GROUP BY; `agg` ends it.
+        """Group rows by keys, as GROUP BY; `agg` completes the result.
 
         >>> from weir import collect, count, stream, tumbling
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -289,7 +292,7 @@ class Stream(LifetimeMethods, ResultMethods):
         return self._selection().group_by(*keys)
 
     def window(self, window: Window) -> Selection:
-        """Set the windows of an aggregate, as WITH; `agg` ends it.
+        """Set the windows of an aggregate, as WITH; `agg` completes the result.
 
         >>> from weir import col, collect, stream, tumbling
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -312,8 +315,10 @@ class Stream(LifetimeMethods, ResultMethods):
 
     @instead(**dict.fromkeys(("desc", "descending", "ascending", "reverse"), 'by=col("v").desc()'))
     def top(self, k: int, by: Named | Sequence[Named] = (), *, ties: bool = False) -> Stream:
-        """Keep the first k rows by an order: of each window if this is an aggregate over hopping
-        windows, else of each instant.
+        """Keep the first k rows by an order.
+
+        They are the first of each window if this is an aggregate over hopping windows, else of each
+        instant.
 
         >>> from weir import col, collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -326,11 +331,11 @@ class Stream(LifetimeMethods, ResultMethods):
             warn_of_unordered(k)
         before = self.draft or draft(self.node, self.name)
         ranked = before.ranked(k, [term(t) for t in terms], ties)
-        with told_already():  # of the SELECT, which is planned once more
+        with told_already():  # raised for the SELECT, which is planned a second time
             return Stream(ranked.planned())
 
     def union(self, *others: Stream) -> Stream:
-        """Take the rows of this stream and of others with the same columns, as UNION ALL.
+        """Combine the rows of this stream and of others with the same columns, as UNION ALL.
 
         >>> from weir import collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -340,7 +345,7 @@ class Stream(LifetimeMethods, ResultMethods):
         return Stream(union([self.node, *(as_stream(o).node for o in listed(others))]))
 
     def partition_by(self, *keys: str, into: int, uid: str) -> Stream:
-        """Set how the stage that reads this stream is split, and its name.
+        """Set how the stage that reads this stream is split, and the name of the split.
 
         >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -354,7 +359,8 @@ class Stream(LifetimeMethods, ResultMethods):
         """Set how the stage that makes these rows recovers in a live run.
 
         The strategy is `checkpoint(10s)`, `replay` or `replicate(2)`; a stage that reads an input
-        takes checkpoints. It applies to the whole stage, with the operators before and after this.
+        can only use checkpoints. The strategy applies to the whole stage, including the operators
+        before and after this one.
 
         >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -364,7 +370,9 @@ class Stream(LifetimeMethods, ResultMethods):
         return self._keeping(Recovery(self.node, str(parse_strategy(strategy))))
 
     def lifetime(self, start: Named, end: Named) -> Stream:
-        """Set lifetimes to `[start, end)`: start is `vs` moved by a constant, end any expression.
+        """Set lifetimes to `[start, end)`.
+
+        The start is `vs` plus or minus a constant; the end is any expression.
 
         >>> from weir import col, collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -413,8 +421,9 @@ class Stream(LifetimeMethods, ResultMethods):
         return Stream(apply([self.node], [keys], using))
 
     def combine(self, other: Stream, *keys: str | tuple[str, str], using: OperatorCall) -> Stream:
-        """Run the user's operator over the rows of each key of two streams, as COMBINE; keys have
-        one name in both, or are pairs of names.
+        """Run the user's operator over the rows of each key of two streams, as COMBINE.
+
+        A key is one name for both streams, or a pair of names.
 
         >>> from weir import operator, stream
         >>> @operator(columns={"n": "BIGINT"})
@@ -437,7 +446,7 @@ class Stream(LifetimeMethods, ResultMethods):
 
 
 def as_stream(value: object) -> Stream:
-    """Return what is a stream; PlanError, with what to do, for anything else."""
+    """Return the value if it is a stream; otherwise raise PlanError, which says what to do."""
     if isinstance(value, Stream):
         return value
     if isinstance(value, Selection):
@@ -459,7 +468,7 @@ def _check_kind(kind: object) -> None:
 
 
 def _check_keys(left: Draft, right: Stream, on: object) -> None:
-    """Refuse keys by their names alone: the condition of a join says of which stream each is."""
+    """Raise PlanError if a join's condition is only key names, as it must name both streams."""
     keys = [on] if isinstance(on, str) else on
     if not (isinstance(keys, list | tuple) and keys):
         return

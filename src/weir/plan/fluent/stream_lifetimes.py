@@ -1,4 +1,4 @@
-"""The methods of a stream that change lifetimes, each as the form of WITH in a script."""
+"""The methods of a stream that change lifetimes; each is a form of WITH in a script."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from weir.plan.operators import Node
 
 
 class LifetimeMethods:
-    """Holds what a stream can do with lifetimes; the stream says how it is made of another plan."""
+    """The methods of a stream that change lifetimes.
+
+    The stream defines how to make a stream of another plan."""
 
     __slots__ = ()
 
@@ -33,7 +35,7 @@ class LifetimeMethods:
         raise NotImplementedError
 
     def duration(self, d: Ticks) -> Self:
-        """Let every row live for `d` from its start on, as DURATION.
+        """Make every row valid for `d` from its start, as DURATION.
 
         >>> from weir import collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -63,7 +65,7 @@ class LifetimeMethods:
         return self._change(Extend(*self._ticks("extend", d)))
 
     def clip_duration(self, d: Ticks) -> Self:
-        """Let no row live for longer than `d`, as CLIP_DURATION.
+        """Limit each row's lifetime to `d`, as CLIP_DURATION.
 
         >>> from weir import collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -93,8 +95,9 @@ class LifetimeMethods:
         return self._change(PointAtEnd())
 
     def quantize(self, size: Ticks, hop: Ticks, offset: Ticks = 0) -> Self:
-        """Move both ends of lifetimes to the grid of hopping windows, as QUANTIZE: each row lives
-        as long as the windows that it falls into.
+        """Move both ends of lifetimes to the grid of hopping windows, as QUANTIZE.
+
+        Each row is then valid as long as the windows that it falls into.
 
         >>> from weir import collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -104,8 +107,10 @@ class LifetimeMethods:
         return self._change(Quantize(*self._ticks("quantize", size, hop, offset)))
 
     def hop_lifetime(self, size: Ticks, hop: Ticks, offset: Ticks = 0) -> Self:
-        """Let every row live from the grid point at or after its start up to the one at or after
-        its start + `size`, as HOP_LIFETIME.
+        """Make rows valid between grid points, as HOP_LIFETIME.
+
+        A row is then valid from the grid point at or after its start up to the one at or after its
+        start + `size`.
 
         >>> from weir import collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -125,7 +130,7 @@ class LifetimeMethods:
         return self._change(ChopChange(*self._ticks("chop", period, offset)))
 
     def stitch(self) -> Self:
-        """Make one row of equal rows of which one ends where the next one starts, as STITCH.
+        """Combine equal rows into one where one ends exactly when the next starts, as STITCH.
 
         >>> from weir import collect, stream
         >>> a = stream("A", {"vs": "BIGINT", "ve": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")

@@ -1,4 +1,4 @@
-"""The methods of a stream that end a plan: they show rows, write them, or hand them to Spark."""
+"""The methods of a stream that end a plan: they show rows, write them, or pass them to Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weir.plan.program import Output, turned_away
 
 
 class ResultMethods:
-    """Holds what can be done with the rows of a stream."""
+    """The methods of a stream that return, show or write its rows."""
 
     __slots__ = ()
 
@@ -22,8 +22,9 @@ class ResultMethods:
     name: str | None
 
     def collect(self, **options: Any) -> pa.Table:
-        """Return the rows as a table, in the order in which a file would have them; the options are
-        those of `weir.collect`.
+        """Return the rows as a table, in the order of a file.
+
+        The options are those of `weir.collect`.
 
         >>> from weir import from_rows
         >>> from_rows([{"at": 1, "v": 5}], vs="at").collect().to_pylist()
@@ -32,8 +33,9 @@ class ResultMethods:
         return provided("collect")(self, **options)
 
     def head(self, n: int = 5, *, directory: str | Path = ".") -> pa.Table:
-        """Return the first n rows, in the order of a file; no more of the inputs is read than that
-        needs.
+        """Return the first n rows, in the order of a file.
+
+        It reads only as much of the inputs as it needs.
 
         >>> from weir import from_rows
         >>> from_rows({"at": [1, 2, 3]}, vs="at").head(2).column("at").to_pylist()
@@ -54,7 +56,7 @@ class ResultMethods:
         provided("show")(self, n, directory=directory)
 
     def explain(self, format: Literal["text", "dot", "json"] = "text") -> None:
-        """Print what will be done: the plan, its stages, how long each operator can hold rows back.
+        """Print what a run will do: the plan, its stages, how long operators can hold rows back.
 
         >>> from weir import from_rows
         >>> from_rows({"at": [1]}, vs="at").duration("5s").explain("dot")  # doctest: +ELLIPSIS
@@ -68,10 +70,10 @@ class ResultMethods:
     def to(self, path: str | Path, name: str | None = None) -> Output:
         """Write the rows to a file or a folder, as OUTPUT … TO in a script.
 
-        A runner takes one such output or a list of them. Reports, callbacks and readers know the
-        output by its `name`. By default that is the stream's name (an input's, if only its rows or
-        lifetimes were changed since), else the file's. In one program, two streams with the same
-        name cannot be written.
+        A runner takes one such output or a list of them. `name` identifies the output in reports,
+        callbacks and readers. By default, it is the stream's name, or else the file's. (A stream
+        still has an input's name if only its rows or lifetimes were changed.) A program cannot
+        write two streams with the same name.
 
         >>> from weir import stream
         >>> a = stream("A", {"vs": "BIGINT", "v": "BIGINT"}, "a.jsonl", vs="vs")
@@ -99,9 +101,9 @@ class ResultMethods:
     def to_spark(
         self, spark: object, *, directory: str | Path = ".", parallelism: int | None = None
     ) -> object:
-        """Return the rows as a Spark DataFrame: vs, ve, then the payload; Spark computes it when it
-        is used.
+        """Return the rows as a Spark DataFrame: vs, ve, then the payload.
 
-        `directory` is where relative paths of sources start, `parallelism` the number of vertices.
+        Spark computes it when it is used. `directory` is where relative paths of sources start,
+        `parallelism` the number of vertices.
         """
         return provided("to_spark")(self, spark, directory=directory, parallelism=parallelism)

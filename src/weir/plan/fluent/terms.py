@@ -1,6 +1,6 @@
 """The terms of the fluent API turn Python operators into unbound `Expr` trees.
 
-A `Term` says what a script's expression says, and is bound by the same binder when a stream
+A `Term` means the same as an expression of a script, and the same binder binds it when a stream
 method takes it. Python values beside a term are literals: `col("v") > 3`, `col("k") == "x"`.
 """
 
@@ -32,14 +32,14 @@ Value: TypeAlias = (
 )
 """A term, or a constant."""
 _AGGREGATES = frozenset(AGGREGATES) - {"count_star", "quantile_disc", "quantile_cont"}
-"""Those of one argument: a script calls them as it does functions."""
+"""Aggregates of one argument, which scripts call like functions."""
 Condition: TypeAlias = "Term | str"
 """A term, or an expression as a script writes it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Term:
-    """A `Term` is an expression in the making; lists of terms use `shown_as` and `descending`.
+    """An unfinished expression; `shown_as` and `descending` are used in lists of terms.
 
     >>> (col("v") + 1).as_("next").shown_as
     'next'
@@ -60,7 +60,7 @@ class Term:
             'in parentheses, (col("v") > 3) & (col("w") > 1); and .between(1, 3) for 1 < v < 3'
         )
 
-    if not TYPE_CHECKING:  # so that type checkers still tell what is not there
+    if not TYPE_CHECKING:  # hidden from type checkers, which still report unknown names
 
         def __getattr__(self, name: str) -> NoReturn:
             habits = {**functions_as_habits(name), **TERM_HABITS}
@@ -75,21 +75,21 @@ class Term:
         return replace(self, shown_as=name)
 
     def desc(self) -> Term:
-        """Put the largest first, in `top`."""
+        """Sort the largest first, in `top`."""
         return replace(self, descending=True)
 
     def filter(self, condition: Condition) -> Term:
-        """Restrict an aggregate to rows where the condition holds: FILTER (WHERE …)."""
+        """Aggregate only rows for which the condition holds: FILTER (WHERE …)."""
         if not isinstance(self.expr, AggregateCall):
             raise PlanError("FILTER belongs to an aggregate")
         return replace(self, expr=replace(self.expr, filter=as_condition(condition).expr))
 
     def cast(self, dtype: TypeText) -> Term:
-        """Cast the value, as CAST; one that does not fit ends the run."""
+        """Cast the value, as CAST; a value that does not fit ends the run."""
         return replace(self, expr=Cast(self.expr, type=written_type(dtype)))
 
     def try_cast(self, dtype: TypeText) -> Term:
-        """Cast the value; it becomes NULL where it does not fit."""
+        """Cast the value, as TRY_CAST; a value that does not fit becomes NULL."""
         return replace(self, expr=Cast(self.expr, lenient=True, type=written_type(dtype)))
 
     # --- operators -----------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Term:
     def __invert__(self) -> Term:
         return call("not", self)
 
-    # `==` and `!=` make terms, not truth values as in `object`.
+    # `==` and `!=` make terms, not truth values as they do for `object`.
     def __eq__(self, other: Value) -> Term:  # type: ignore[override]
         return _compared("eq", self, other)
 
@@ -182,15 +182,15 @@ class Term:
     __hash__ = object.__hash__
 
     def is_null(self) -> Term:
-        """Say whether the value is NULL."""
+        """Return whether the value is NULL."""
         return call("is_null", self)
 
     def is_not_null(self) -> Term:
-        """Say whether the value is not NULL."""
+        """Return whether the value is not NULL."""
         return call("is_not_null", self)
 
     def isin(self, *options: Value | Iterable[Value]) -> Term:
-        """Say whether the value is one of these, as IN; they may stand in a list or a set.
+        """Return whether the value is one of these, as IN; they may be in a list or a set.
 
         >>> col("v").isin(1, 2), col("v").isin([1, 2])
         (<v IN (1, 2)>, <v IN (1, 2)>)
@@ -199,12 +199,13 @@ class Term:
         return _compared("in", self, *values) if values else lit(False)
 
     def between(self, low: Value, high: Value) -> Term:
-        """Say whether the value is from `low` to `high`, both included."""
+        """Return whether the value is between `low` and `high`, both included."""
         return (self >= low) & (self <= high)
 
     def like(self, pattern: str) -> Term:
-        """Say whether the text fits the pattern, as LIKE: `%` is any text, `_` any character. After
-        a backslash each stands for itself."""
+        """Return whether the text matches the pattern, as LIKE.
+
+        `%` matches any text, `_` any character. After a backslash, each stands for itself."""
         return call("like", self, pattern)
 
     # --- aggregates ----------------------------------------------------------------------
@@ -218,51 +219,51 @@ class Term:
         return self._aggregate("count_distinct")
 
     def sum(self) -> Term:
-        """Add the values up."""
+        """Compute the sum of the values."""
         return self._aggregate("sum")
 
     def avg(self) -> Term:
-        """Take the mean of the values."""
+        """Compute the mean of the values."""
         return self._aggregate("avg")
 
     def min(self) -> Term:
-        """Take the smallest value."""
+        """Return the smallest value."""
         return self._aggregate("min")
 
     def max(self) -> Term:
-        """Take the largest value."""
+        """Return the largest value."""
         return self._aggregate("max")
 
     def stddev(self) -> Term:
-        """Take the standard deviation of the values."""
+        """Compute the standard deviation of the values."""
         return self._aggregate("stddev")
 
     def variance(self) -> Term:
-        """Take the variance of the values."""
+        """Compute the variance of the values."""
         return self._aggregate("variance")
 
     def first(self) -> Term:
-        """Take the first value in the total order."""
+        """Return the first value in the total order."""
         return self._aggregate("first")
 
     def last(self) -> Term:
-        """Take the last value in the total order."""
+        """Return the last value in the total order."""
         return self._aggregate("last")
 
     def median(self) -> Term:
-        """Take the median, as MEDIAN."""
+        """Compute the median, as MEDIAN."""
         return self._aggregate("median")
 
     def quantile_disc(self, p: str | float) -> Term:
-        """Take the element number ⌈p·n⌉; write `p` as text where its digits matter."""
+        """Return value number ⌈p·n⌉; write `p` as text if its digits matter."""
         return self._aggregate("quantile_disc", str(p))
 
     def quantile_cont(self, p: str | float) -> Term:
-        """Take the quantile `p`, between two elements where it lies between them."""
+        """Compute the quantile `p`; between two values, interpolate."""
         return self._aggregate("quantile_cont", str(p))
 
     def collect(self) -> Term:
-        """Make a list of the values in the total order, as COLLECT."""
+        """Collect the values in the total order into a list, as COLLECT."""
         return self._aggregate("collect")
 
     def _aggregate(self, function: str, *params: str) -> Term:
@@ -270,7 +271,7 @@ class Term:
 
 
 def col(name: str) -> Term:
-    """Name a column, `A.k` in joins; `vs` and `ve` are the lifetime.
+    """Refer to a column, `A.k` in joins; `vs` and `ve` are the lifetime.
 
     >>> col("v") > 3
     <v > 3>
@@ -280,7 +281,7 @@ def col(name: str) -> Term:
 
 
 def expr(text: str) -> Term:
-    """Make a term of an expression as a script writes it.
+    """Make a term from an expression in text, as in a script.
 
     >>> expr("lower(k) || '!'")
     <LOWER(k) || '!'>
@@ -292,12 +293,12 @@ def expr(text: str) -> Term:
 
 
 def as_condition(value: object) -> Term:
-    """Return a condition, which may be written as text, as a term."""
+    """Return a condition as a term; it may be text."""
     return _written(value, "a condition", 'col("v") > 3', "v > 3")
 
 
 def as_aggregate(value: object) -> Term:
-    """Return an aggregate, which may be written as text, as a term."""
+    """Return an aggregate as a term; it may be text."""
     return _written(value, "an aggregate", 'col("v").sum()', "SUM(v)")
 
 
@@ -333,7 +334,9 @@ def lit(value: Value) -> Term:
 
 
 def _truth(value: Value, sign: str) -> Value:
-    """Return a truth value; anything else is there as `3 & col("w")` of `col("v") > 3 & …`."""
+    """Return a truth value; raise PlanError for others, such as the 3 in `3 & col("w")`.
+
+    That is what Python computes first in `col("v") > 3 & …`."""
     if isinstance(value, bool | np.bool_ | None):
         return value
     raise PlanError(
@@ -353,7 +356,7 @@ def _compared(function: str, *args: Value) -> Term:
 def _options(options: tuple[Value | Iterable[Value], ...]) -> list[Value]:
     match options:
         case (set() | frozenset() as values,):
-            return sorted(values, key=repr)  # in one order: the plan is the same in every process
+            return sorted(values, key=repr)  # one order, so one plan in every process
         case (Iterable() as values,) if not isinstance(values, str | bytes):
             return list(values)
     return list(options)  # type: ignore[arg-type]
@@ -365,7 +368,7 @@ def _check_text(value: object, what: str) -> None:
 
 
 def _shown(value: object) -> str:
-    """Show a value of the wrong kind, with its type, cut short."""
+    """Return a value of the wrong kind as text, with its type, shortened."""
     text = repr(value)
     return f"{text if len(text) < 60 else text[:60] + '…'} ({type(value).__name__})"
 
@@ -430,5 +433,5 @@ def case(*branches: tuple[Condition, Value], otherwise: Value = None) -> Term:
 
 
 def _carried(terms: Iterable[Term]) -> tuple[AggregateFunction, ...]:
-    # An `AggregateCall` has the user's function by name only; the term has to bring it along.
+    # An `AggregateCall` has only the name of the user's function; the term must carry the function.
     return tuple(dict.fromkeys(f for t in terms for f in t.aggregates))

@@ -1,8 +1,9 @@
 """The built-in operators and functions of the language, one record each, and their types.
 
-`FUNCTIONS` has them by their names in `Call.function`. To add one: its record here, in the module
-of its kind; its kernel, in the module of the same kind in `kernels/expressions/`; its line in
-`docs/reference/language.md`. `tests/unit/plan/test_function_records.py` fails when one is missing.
+`FUNCTIONS` has them by their names in `Call.function`. To add one, write its record here, in the
+module of its kind; its kernel, in the module of the same kind in `kernels/expressions/`; and its
+line in `docs/reference/language.md`. `tests/unit/plan/test_function_records.py` fails if one of
+these is missing.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ FUNCTIONS: Mapping[str, BuiltIn] = {f.name: f for kind in _KINDS for f in kind.F
 
 
 def typed(call: Call) -> Call:
-    """Return a call of a built-in with bound arguments, with its type and its arguments cast."""
+    """Return a call of a built-in with its type, and with its bound arguments cast."""
     return FUNCTIONS[call.function].rule(call)
 
 
 def is_called(name: str) -> bool:
-    """Tell whether a script calls a built-in function by this name, in lower case."""
+    """Tell whether scripts call a built-in function by this lower-case name."""
     return name in FUNCTIONS and FUNCTIONS[name].is_called

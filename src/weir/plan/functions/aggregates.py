@@ -13,13 +13,13 @@ from weir.plan.functions.coercion import MAX_PRECISION
 
 @dataclass(frozen=True, slots=True)
 class BuiltInAggregate:
-    """A `BuiltInAggregate` is an aggregate of the language.
+    """A built-in aggregate of the language.
 
-    `name` is what `AggregateCall.function` and `Aggregation.function` have. `signature` and
-    `meaning` are its line in `docs/reference/language.md`. `result` gives its type for that of its
-    argument. `of_numbers` says that it takes numbers only, INT as BIGINT; `has_share` that it has a
-    constant share p, as quantiles do; `sees_order` that the order of rows within an instant can
-    change it; `keeps_values` that it needs the values themselves, in addition to a row of sums.
+    `name` is the one in `AggregateCall.function` and `Aggregation.function`. `signature` and
+    `meaning` are its line in `docs/reference/language.md`. `result` returns its type for the type
+    of its argument. `of_numbers`: it takes only numbers, and INT as BIGINT. `has_share`: it has a
+    constant share p, as quantiles do. `sees_order`: the order of rows within an instant can change
+    it. `keeps_values`: it needs the values themselves, in addition to a row of sums.
     """
 
     name: str
@@ -33,7 +33,7 @@ class BuiltInAggregate:
 
     @property
     def is_called(self) -> bool:
-        """Tell whether a script calls it by its name; COUNT has three forms."""
+        """Tell whether scripts call it by its name; COUNT has three forms."""
         return self.signature.startswith(f"{self.name.upper()}(")
 
 
@@ -117,5 +117,7 @@ _RECORDS = (
 )
 
 AGGREGATES: Mapping[str, BuiltInAggregate] = {a.name: a for a in _RECORDS}
-"""`count` without an argument is `count_star`, with DISTINCT `count_distinct`; `median` is
+"""The built-in aggregates by name.
+
+`count` without an argument is `count_star`, and with DISTINCT `count_distinct`; `median` is
 `quantile_cont` at 0.5."""

@@ -1,4 +1,4 @@
-"""What a built-in operator or function is: everything about it but its kernel.
+"""The record of a built-in operator or function: everything about it except its kernel.
 
 The kernel is registered under the same name, beside its implementation
 (`kernels/expressions/functions_*.py`).
@@ -15,31 +15,31 @@ from weir.events.types import DOUBLE
 from weir.plan.expressions import Call
 
 Rule: TypeAlias = Callable[[Call], Call]
-"""Takes a call with bound arguments and gives it back with its type and with its arguments cast to
-what the kernel gets, or raises a PlanError that names the function."""
+"""Returns a call with its type, and with its arguments cast to what the kernel gets.
+
+It takes a call with bound arguments, or raises a PlanError that names the function."""
 
 
 class Nulls(Enum):
-    """`Nulls` says what becomes of a call with arguments that are NULL."""
+    """What a call with NULL arguments returns, and who decides it."""
 
     MAKE_NULL = auto()
-    """It is NULL; the kernel gets no constant NULL."""
+    """The call is NULL; the kernel never gets a constant NULL."""
     ARE_SEEN = auto()
-    """The kernel decides, unless an argument has no other value (its type is NULL)."""
+    """The kernel decides, unless an argument can only be NULL (its type is NULL)."""
     ARE_TESTED = auto()
-    """The kernel decides, whatever the type."""
+    """The kernel decides, whatever the types of the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """A `BuiltIn` is a built-in operator or function.
+    """A built-in operator or function.
 
-    `name` is what `Call.function` has. `signature` and `meaning` are its line in
-    `docs/reference/language.md`: how a script writes it, and what it gives. `fails` tells of a
-    bound call whether it can fail when its arguments do not; False is a promise. `other_names` are
-    those of other SQL dialects. `unit` is the index of an argument that names a unit of time, in
-    any case. `sees_equals_alike` says that it has one value for arguments that are equal, such as
-    −0.0 and 0.0.
+    `name` is the one in `Call.function`. `signature` and `meaning` are its line in
+    `docs/reference/language.md`: how a script writes it, and what it returns. `fails` tells whether
+    a bound call can fail when its arguments do not; False is a promise. `other_names` are those of
+    other SQL dialects. `unit` is the index of an argument that names a unit of time, in upper or
+    lower case. `sees_equals_alike`: it returns the same for equal arguments, such as −0.0 and 0.0.
     """
 
     name: str
@@ -54,8 +54,9 @@ class BuiltIn:
 
     @property
     def is_called(self) -> bool:
-        """Tell whether a script calls it by its name; others are operators, or have another name
-        there."""
+        """Tell whether scripts call it by its name.
+
+        Others are operators, or have another name in scripts."""
         return self.signature.startswith(f"{self.name.upper()}(")
 
 
@@ -68,5 +69,5 @@ def always(call: Call) -> bool:
 
 
 def unless_double(call: Call) -> bool:
-    """Tell whether a number can overflow: a DOUBLE cannot."""
+    """Tell whether the result can overflow; a DOUBLE cannot."""
     return bool(call.type != DOUBLE)

@@ -1,11 +1,11 @@
 """Decides which types go together, and inserts the casts that bring them together.
 
 Contract
-1. The only silent conversions: INT to BIGINT to DOUBLE, integers to DECIMAL, DECIMAL to a wider
-   DECIMAL and to DOUBLE, NULL to anything, LIST by its elements, and STRUCT by its fields where
-   their names are the same. All else is an error.
-2. `coerce` inserts a `Cast`, or makes a literal of the target type from a literal, so that an
-   evaluator never has to convert anything itself.
+1. The only silent conversions are INT to BIGINT to DOUBLE, integers to DECIMAL, DECIMAL to a wider
+   DECIMAL and to DOUBLE, NULL to anything, LIST by its elements, and STRUCT by its fields if their
+   names are the same. Everything else is an error.
+2. `coerce` inserts a `Cast`, or converts a literal to one of the target type, so that an evaluator
+   never has to convert anything itself.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def type_of(expr: Expr) -> pa.DataType:
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type that both widen to, or None.
+    """Return the type to which both can be widened, or None.
 
     >>> common_type(INT, DOUBLE) == DOUBLE
     True
@@ -77,7 +77,7 @@ def _common_struct(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def common_type_of(types: Iterable[pa.DataType]) -> pa.DataType | None:
-    """Return the type that all widen to, or None."""
+    """Return the type to which all can be widened, or None."""
 
     def step(left: pa.DataType | None, right: pa.DataType) -> pa.DataType | None:
         return None if left is None else common_type(left, right)
@@ -91,7 +91,7 @@ def decimal_of(dtype: pa.DataType) -> pa.DataType:
 
 
 def decimal(precision: int, scale: int) -> pa.DataType:
-    """Make DECIMAL(precision, scale), cut to 38 digits by giving up leading ones."""
+    """Return DECIMAL(precision, scale), limited to 38 digits by dropping leading ones."""
     return pa.decimal128(max(1, min(MAX_PRECISION, precision)), scale)
 
 
@@ -102,15 +102,16 @@ def _common_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def widens(source: pa.DataType, target: pa.DataType) -> bool:
-    """Tell whether values of one type become values of the other without a CAST."""
+    """Tell whether values of one type convert to the other without a CAST."""
     if pa.types.is_decimal(target) and (is_integer(source) or pa.types.is_decimal(source)):
         return _holds(target, decimal_of(source))
     return bool(common_type(source, target) == target)
 
 
 def _holds(target: pa.DataType, source: pa.DataType) -> bool:
-    """Tell whether a DECIMAL has room for another's digits; one of 38 digits takes any whole
-    part."""
+    """Tell whether a DECIMAL has room for another's digits.
+
+    One of 38 digits has room for any whole part."""
     whole = source.precision - source.scale
     fits = whole <= target.precision - target.scale or target.precision == MAX_PRECISION
     return bool(fits and source.scale <= target.scale)
@@ -140,7 +141,7 @@ def _fold(value: object, target: pa.DataType) -> object:
 
 
 def literal_type(literal: Literal) -> pa.DataType:
-    """Return the type of an unbound literal; PlanError where the language has none for it."""
+    """Return the type of an unbound literal; raise PlanError if the language has none."""
     dtype = _value_type(literal.value)
     if dtype is None:
         raise PlanError(
@@ -150,7 +151,7 @@ def literal_type(literal: Literal) -> pa.DataType:
 
 
 def _is_text(value: str) -> bool:
-    """Tell whether a text of Python has no half of a character (a surrogate), which UTF-8 lacks."""
+    """Tell whether a Python text has no half of a surrogate pair, which UTF-8 cannot represent."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -183,7 +184,7 @@ def _value_type(value: object) -> pa.DataType | None:
 
 def _decimal_type(value: Decimal) -> pa.DataType | None:
     _, digits, exponent = value.as_tuple()
-    if not isinstance(exponent, int):  # NaN and infinities have letters there
+    if not isinstance(exponent, int):  # NaN and infinities have a letter as their exponent
         return None
     scale = max(0, -exponent)
     precision = max(len(digits) + max(0, exponent), scale, 1)
@@ -191,10 +192,10 @@ def _decimal_type(value: Decimal) -> pa.DataType | None:
 
 
 def castable(source: pa.DataType, target: pa.DataType) -> bool:
-    """Tell whether CAST converts between these types (a value may still not fit).
+    """Tell whether CAST converts between these types; a value may still not fit.
 
-    Numbers and BOOLEAN among each other; TIMESTAMP to and from BIGINT (ticks) and DATE; STRING to
-    and from every scalar; LIST by its elements, STRUCT by its fields.
+    Casts exist among numbers and BOOLEAN; between TIMESTAMP and BIGINT (ticks) or DATE; between
+    STRING and every scalar; for LIST by its elements, and for STRUCT by its fields.
     """
     if widens(source, target):
         return True

@@ -1,8 +1,8 @@
-"""Says which expressions can fail at run time.
+"""Decides which expressions can fail at run time.
 
-A failure is part of a program's answer, so no rewrite may add one or take one away: an
-expression that can fail is evaluated on exactly the rows it was written for. `can_fail` is
-cautious: False is a promise, True is not.
+A failure is part of a program's answer, so no rewrite may add or remove one: an expression that can
+fail is evaluated on exactly the rows that it was written for. `can_fail` is cautious: False is a
+promise, True is not.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def can_fail(expr: Expr) -> bool:
 
 
 def _fails_itself(expr: Expr) -> bool:
-    """Tell whether this very node can fail when its arguments do not."""
+    """Tell whether this node itself can fail when its arguments do not."""
     match expr:
         case Column() | Literal() | Case():
             return False
         case Cast():
             return not expr.lenient and not _cast_is_total(expr.arg.type, expr.type)
         case Call():
-            # Those that handlers are compiled to (`py_add`) are not functions of the language.
+            # Functions that handlers are compiled to (`py_add`) do not belong to the language.
             return expr.function not in FUNCTIONS or FUNCTIONS[expr.function].fails(expr)
         case UserCall():
             return True
@@ -56,9 +56,9 @@ def _cast_is_total(source: pa.DataType | None, target: pa.DataType | None) -> bo
 
 
 def sees_equals_alike(predicate: Expr) -> bool:
-    """Tell whether the predicate has one value for all payloads that are equal.
+    """Tell whether the predicate returns the same for all equal payloads.
 
-    A group is represented by one of its rows, and −0.0 = 0.0 while 1 / −0.0 < 1 / 0.0.
+    A group is represented by one of its rows, and −0.0 = 0.0, although 1 / −0.0 < 1 / 0.0.
     """
     parts = list(walk(predicate))
     columns = [p for p in parts if isinstance(p, Column)]

@@ -1,4 +1,4 @@
-"""Comparisons, logic, and what chooses between values."""
+"""Comparisons, logic, and functions that choose between values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARENTHESES = 'each comparison stands in parentheses: (col("v") > 3) & (col("w"
 
 
 def _hints(call: Call) -> tuple[str, str]:
-    """Say how two sides of a comparison could be written so that they have one type."""
+    """Return hints, for a script and for Python, to give both sides of a comparison one type."""
     hint = _script_hint(call)
     python = f"in a text or weir.expr(…) {hint}" if hint else ""
     if hint and TIMESTAMP in map(type_of, call.args):

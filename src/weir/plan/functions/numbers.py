@@ -88,7 +88,7 @@ def _decimal_product(call: Call) -> Call:
 
 
 def _as_decimal(arg: Expr) -> pa.DataType:
-    # A written number needs its own digits only: 2 * price must not cost 19 of the 38.
+    # A literal needs only its own digits: 2 * price must not use up 19 of the 38.
     if isinstance(arg, Literal) and isinstance(arg.value, int):
         return pa.decimal128(len(str(abs(arg.value))), 0)
     return decimal(1, 0) if type_of(arg) == NULL else decimal_of(type_of(arg))
@@ -127,7 +127,9 @@ def _rounding(call: Call) -> Call:
 
 
 def _unless_divided_by_other_than(*refused: int) -> Callable[[Call], bool]:
-    """Make a test that is false for doubles, and for divisors that are written, and not refused."""
+    """Return a test whether a division can fail.
+
+    It is false for doubles, and for literal divisors other than the `refused` ones."""
 
     def fails(call: Call) -> bool:
         divisor = call.args[1]

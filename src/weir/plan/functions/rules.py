@@ -1,4 +1,4 @@
-"""What the type rules of built-in functions are made of, and the rules that many share."""
+"""The parts of which type rules of built-in functions are made, and the rules that many share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weir.plan.functions.coercion import coerce, common_type_of, type_of, widens
 from weir.plan.render import function_text
 
 Hints: TypeAlias = Callable[[Call], tuple[str, str]]
-"""Says how arguments could be written so that they have one type: in a script, in Python."""
+"""Returns how arguments could be written to have one type: in a script, and in Python."""
 
 
 def with_type(call: Call, args: tuple[Expr, ...], result: pa.DataType) -> Call:
@@ -40,7 +40,7 @@ def check_count(call: Call, least: int, most: int | None = None) -> None:
 
 
 def argument_as(call: Call, index: int, target: pa.DataType, python: str = "") -> Expr:
-    """Return an argument, cast to the type; `python` is a hint for Python programs."""
+    """Return an argument, cast to the type; `python` is the hint for Python programs."""
     arg = call.args[index]
     if not widens(type_of(arg), target):
         name = type_name(target)
@@ -78,7 +78,9 @@ def shared_type(call: Call, hints: Hints | None = None) -> pa.DataType:
 def with_shared_type(
     call: Call, result: pa.DataType | None = None, hints: Hints | None = None
 ) -> Call:
-    """Return the call with its arguments cast to one type; `hints` gives hints if none is."""
+    """Return the call with its arguments cast to one type.
+
+    If there is no such type, `hints` provides the hints of the error."""
     shared = shared_type(call, hints)
     return with_type(call, tuple(coerce(a, shared) for a in call.args), result or shared)
 
@@ -93,10 +95,10 @@ def fixed(
     constant: tuple[int, ...] = (),
     default: object = None,
 ) -> Rule:
-    """Make a rule for arguments of these types, the last ones optional from `least` on.
+    """Make a rule for arguments of these types; from index `least` on, they are optional.
 
     Arguments at the indices `constant` must be literals; a missing last argument becomes the
-    literal `default` if there is one.
+    literal `default`, if there is one.
     """
 
     def rule(call: Call) -> Call:
@@ -119,7 +121,7 @@ def alike(
     result: pa.DataType | None = None,
     hints: Hints | None = None,
 ) -> Rule:
-    """Make a rule for arguments of one type, which is the result's unless `result` is set."""
+    """Make a rule for arguments of one type, which is also the result's unless `result` is set."""
 
     def rule(call: Call) -> Call:
         check_count(call, least, most)

@@ -12,7 +12,7 @@ from weir.plan.functions.rules import constant_at, fixed, one_of, rule_error, va
 
 
 def _with_pattern(rule: Rule) -> Rule:
-    """Extend a rule: its second argument is a regular expression that must compile."""
+    """Extend a rule: the second argument must be a valid regular expression."""
 
     def checked(call: Call) -> Call:
         typed_call = rule(call)
@@ -27,8 +27,7 @@ def _with_pattern(rule: Rule) -> Rule:
 
 
 def _with_like_pattern(rule: Rule) -> Rule:
-    """Extend a rule: its second argument is a pattern of LIKE, with something after each of its
-    backslashes."""
+    """Extend a rule: the second argument is a LIKE pattern without a backslash at its end."""
 
     def checked(call: Call) -> Call:
         typed_call = rule(call)

@@ -1,8 +1,8 @@
 """Checks the formats in which times are written as text, and converts them to one form.
 
 DATE_FORMAT takes the letters of Spark and Flink (`yyyy-MM-dd HH:mm:ss`), STRFTIME the codes of
-DuckDB and Python (`%Y-%m-%d %H:%M:%S`). The one form is a list of parts, each a literal text or
-one of `FIELDS`, with how it is written.
+DuckDB and Python (`%Y-%m-%d %H:%M:%S`). Both are converted to a list of parts. Each part is a
+literal text, or one of `FIELDS` with how it is written.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ TimeField: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TimePart:
-    """A `TimePart` is a field of a time: numbers have at least `digits`, a name its first `digits`
-    letters (0: all), a fraction of a second just so many."""
+    """A field of a time, and how it is written.
+
+    Numbers have at least `digits` digits, a name its first `digits` letters (0: all), and a
+    fraction of a second exactly `digits` digits."""
 
     field: TimeField
     digits: int
@@ -81,7 +83,7 @@ _SLIPS = {
 
 
 def letter_format(text: str) -> tuple[TimePart | str, ...]:
-    """Return the parts of a format in letters; PlanError for one that there is not.
+    """Return the parts of a format in letters; raise PlanError for an unknown letter.
 
     >>> letter_format("HH:mm")
     (TimePart(field='hour', digits=2), ':', TimePart(field='minute', digits=2))
@@ -105,13 +107,13 @@ def letter_format(text: str) -> tuple[TimePart | str, ...]:
         elif word in _LETTERS:
             parts.append(_LETTERS[word])
         else:
-            choices = f"there are {', '.join(_LETTERS)}; other letters stand in single quotes"
+            choices = f"the letters are {', '.join(_LETTERS)}; others stand in single quotes"
             raise PlanError(f"DATE_FORMAT has no `{word}`", hint=_SLIPS.get(word[0], choices))
     return tuple(parts)
 
 
 def code_format(text: str) -> tuple[TimePart | str, ...]:
-    """Return the parts of a format in % codes; PlanError for one that there is not.
+    """Return the parts of a format in % codes; raise PlanError for an unknown code.
 
     >>> code_format("%Hh")
     (TimePart(field='hour', digits=2), 'h')
@@ -122,6 +124,6 @@ def code_format(text: str) -> tuple[TimePart | str, ...]:
     for code, literal in zip(codes[::2], codes[1::2], strict=True):
         if code not in _CODES:
             choices = ", ".join(f"%{c}" for c in _CODES)
-            raise PlanError(f"STRFTIME has no `%{code}`", hint=f"there are {choices}")
+            raise PlanError(f"STRFTIME has no `%{code}`", hint=f"the codes are {choices}")
         parts += (*_CODES[code], literal)
     return tuple(part for part in parts if part)

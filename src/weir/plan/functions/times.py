@@ -32,7 +32,7 @@ def _unit(call: Call, index: int, allowed: tuple[str, ...]) -> None:
 
 
 def _moment(call: Call, index: int) -> Expr:
-    """Return the argument, which must be a TIMESTAMP or a DATE."""
+    """Return the argument; it must be a TIMESTAMP or a DATE."""
     arg = call.args[index]
     return arg if type_of(arg) == DATE else argument_as(call, index, TIMESTAMP)
 
@@ -56,7 +56,7 @@ def _date_add(call: Call) -> Call:
     check_count(call, 2, 3)
     moment = _moment(call, 0)
     if len(call.args) == 2:
-        # Days for a DATE; for a TIMESTAMP what a duration such as 5ms is: ticks.
+        # Days for a DATE; ticks for a TIMESTAMP, as a duration such as 5ms has.
         unit = "day" if type_of(moment) == DATE else "microsecond"
         call = replace(call, args=(*call.args, Literal(unit, type=STRING)))
     _unit(call, 2, DATE_UNITS if type_of(moment) == DATE else DATE_UNITS + TIME_UNITS)

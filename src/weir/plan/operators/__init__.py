@@ -1,7 +1,7 @@
 """The algebra is data: each operator has a module that states all facts about it.
 
-`abstract.py` lists these facts. `Node` is the closed list of operators: where code chooses by
-operator (such as which kernel runs it), `assert_never` finds the one that was forgotten.
+`abstract.py` lists these facts. `Node` is the closed list of operators. Where code chooses by
+operator (such as which kernel runs it), `assert_never` finds an operator that was forgotten.
 """
 
 from __future__ import annotations

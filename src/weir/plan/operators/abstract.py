@@ -1,15 +1,15 @@
-"""The facts that every operator states, which the walks over a plan ask for.
+"""The facts that every operator states; walks over a plan use them.
 
 Contract
-1. A node is fully bound: its expressions are typed, its column names exist in its inputs.
-   The builder (`binding/`) is the only maker of nodes; rewrites make new ones from old.
-2. Keys, aggregate arguments, filters and order columns are *column names* of the input: the
-   builder puts a `Project` below when they are computed.
+1. A node is fully bound: its expressions are typed, and its column names exist in its inputs. Only
+   the builder (`binding/`) makes nodes; rewrites make new ones from old.
+2. Keys, aggregate arguments, filters and order columns are *column names* of the input: if they are
+   computed, the builder puts a `Project` below.
 3. An operator states every fact in its own module, or names the role that the fact follows from
-   (`roles.py`); there are no defaults. One that lacks a fact cannot be made (`Operator` is
-   abstract), and mypy says so before.
-4. A fact follows from the node and from what is handed in of its inputs (their schemas, how long
-   their rows live): it never walks further down. So the walks, which go from the inputs up or from
+   (`roles.py`); there are no defaults. An operator that lacks a fact cannot be created (`Operator`
+   is abstract), and mypy reports it earlier.
+4. A fact follows from the node and from facts of its inputs that are passed in (their schemas, how
+   long their rows are valid); it never walks further down. So the walks, from the inputs up or from
    the outputs down, visit each node once and need no deep stack.
 
 What each operator means is in the reference (docs/reference/semantics.md).
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Operator(ABC):
-    """An `Operator` is a node of a plan and states the facts about itself.
+    """A node of a plan, which states the facts about itself.
 
     `lives` are the longest lifetimes of its inputs' rows.
     """
@@ -56,9 +56,9 @@ class Operator(ABC):
 
     @abstractmethod
     def passed_columns(self, port: int) -> Mapping[str, str]:
-        """Return which columns of each row are columns of the input row that it was made of.
+        """Return the columns that its rows have in common with the input rows they are made of.
 
-        The keys are their names here, the values their names in the input.
+        The keys are the columns' names here, the values their names in the input.
         """
 
     @property
@@ -68,23 +68,25 @@ class Operator(ABC):
 
     @abstractmethod
     def meeting(self) -> Meeting:
-        """Say which rows it brings together."""
+        """Return which rows it brings together."""
 
     @abstractmethod
     def sees_order(self, port: int) -> bool:
-        """Tell whether the order of rows within an instant at this input can change the answer."""
+        """Tell whether the order of rows within an instant of this input can change the answer."""
 
     @abstractmethod
     def origin_depth(self, below: Sequence[int]) -> int:
-        """Return how many origin columns its rows can have, given those of its inputs (0: it
-        drops origins)."""
+        """Return how many origin columns its rows can have, for those of its inputs.
+
+        0 means that it drops origins."""
 
     # --- time ----------------------------------------------------------------------------
 
     @abstractmethod
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
-        """Return how long its rows can live; `UNBOUNDED` when the program makes rows that may be
-        open."""
+        """Return how long its rows can be valid.
+
+        It is `UNBOUNDED` if the program makes rows that may be open."""
 
     @abstractmethod
     def longest_hold(self, lives: Sequence[Span]) -> Span:
@@ -99,30 +101,31 @@ class Operator(ABC):
     @property
     @abstractmethod
     def by_position(self) -> bool:
-        """Tell whether it reads columns by their position, so that inputs must have no others."""
+        """Tell whether it reads columns by position, so that its inputs must not have others."""
 
     @abstractmethod
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:
-        """Return what it reads of each input, for itself and for readers who want these columns."""
+        """Return the columns of each input that it, or a reader that needs `wanted`, reads."""
 
     @abstractmethod
     def slimmed(self, wanted: Names) -> Self:
-        """Return the operator without columns that it computes for nobody."""
+        """Return the operator without columns that it computes but `wanted` lacks."""
 
     @abstractmethod
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
-        """Say where predicates go that hold for all rows that its reader uses; none of them can
-        fail."""
+        """Return where predicates can move that hold for all rows that the reader uses.
+
+        None of them can fail."""
 
     # --- words ---------------------------------------------------------------------------
 
     @abstractmethod
     def kept(self) -> str:
-        """Say in words what a vertex keeps for it; empty when it keeps nothing."""
+        """Return a text with what a vertex keeps for it; empty if it keeps nothing."""
 
     @abstractmethod
     def detail(self) -> str:
-        """Say what it does, to be shown after its name; empty where the name says it all."""
+        """Return a text with what it does, shown after its name; empty if the name is enough."""
 
 
 # --- what a node remembers -----------------------------------------------------------------
@@ -136,7 +139,7 @@ def schema(node: Node) -> Schema:
 
 
 def computed(node: Node, name: str, compute: Callable[[Node], T]) -> T:
-    """Compute a fact of a node from the same fact of its inputs, and remember it at each node.
+    """Compute a fact of a node from the same fact of its inputs, and store it at each node.
 
     The inputs come first, so that deep plans need no deep stack.
     """

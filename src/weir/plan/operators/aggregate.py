@@ -1,4 +1,4 @@
-"""An `Aggregate` computes aggregates of windows, with or without GROUP BY."""
+"""Aggregates of windows, with or without GROUP BY."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Aggregate(Grouping):
-    """An `Aggregate` makes a row for each window of each group: the key columns, then the
-    aggregates."""
+    """Makes a row for each window of each group: the key columns, then the aggregates."""
 
     input: Node
     keys: tuple[str, ...]
@@ -55,7 +54,7 @@ class Aggregate(Grouping):
                 return Span(0, size)
             case Session():
                 return LONGEST_LIFETIME
-            case SnapshotWindow() | CountWindow():  # inside an event's lifetime, or equal to one
+            case SnapshotWindow() | CountWindow():  # inside an event's lifetime, or equal to it
                 return lives[0]
         assert_never(self.window)
 
@@ -75,12 +74,12 @@ class Aggregate(Grouping):
         (life,) = lives
         match self.window:
             case Hopping(size):
-                # Rows before a window may live into it.
+                # Rows before a window may still be valid in it.
                 return bounded(
                     "HOPPING", life, lambda ticks: HorizonStep(last_instant(ticks), size)
                 )
             case SnapshotWindow():
-                # A cell begins where a row that is gone ended.
+                # A cell may begin where a row that is gone ended.
                 return bounded("SNAPSHOT", life, lambda ticks: HorizonStep(ticks, ticks))
             case Session():
                 return endless(
@@ -106,7 +105,7 @@ class Aggregate(Grouping):
         return sinking(self, arriving, lambda p: columns_of(p) <= keys and sees_equals_alike(p))
 
     def _can_fail(self, *, open_events: bool) -> bool:
-        """Tell whether a window, or one of its values, may be an error."""
+        """Tell whether a window, or a value of it, may be an error."""
         if isinstance(self.window, Hopping) and open_events:
             return True
         below = schema(self.input)

@@ -1,4 +1,4 @@
-"""WITH DURATION, SHIFT, LIFETIME and the like give the same rows other lifetimes."""
+"""WITH DURATION, SHIFT, LIFETIME and similar clauses change the lifetimes of rows."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 @node_class
 class AlterLifetime(RowByRow, SameColumns):
-    """An `AlterLifetime` changes each row's lifetime; rows whose lifetime becomes empty are
-    dropped."""
+    """Changes each row's lifetime; drops rows whose lifetime becomes empty."""
 
     input: Node
     change: LifetimeChange
@@ -102,7 +101,7 @@ def _set_lifetime(change: SetLifetime, below: Span) -> Span:
 
 
 def _moved(end: Expr) -> tuple[str, int] | None:
-    """Return `vs` or `ve` and by how much it is moved, if the expression is just that."""
+    """Return `vs` or `ve` and the shift, if the expression is just one of these plus a constant."""
     match end:
         case Column(name="vs" | "ve" as name):
             return name, 0

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Apply(Stateful):
-    """An `Apply` runs the user's own operator: PROCESS (no keys), REDUCE (keys), COMBINE (two
-    streams).
+    """Runs the user's own operator: PROCESS (no keys), REDUCE (keys), COMBINE (two streams).
 
     `keys` has one tuple of column names for each stream.
     """

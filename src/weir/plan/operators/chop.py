@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Chop(Stateful, SameColumns):
-    """A `Chop` makes a row for each piece of a lifetime between two points `offset + k·period`."""
+    """Makes a row for each piece of a lifetime between two points `offset + k·period`."""
 
     input: Node
     period: int
@@ -48,7 +48,7 @@ class Chop(Stateful, SameColumns):
         return NONE
 
     def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
-        # Pieces come of rows that began before.
+        # Pieces may come from rows that began earlier.
         return bounded("CHOP", lives[0], lambda life: HorizonStep(last_instant(life)))
 
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:

@@ -1,4 +1,4 @@
-"""SELECT DISTINCT makes one row of rows that are equal at an instant."""
+"""SELECT DISTINCT combines rows that are equal at the same instant into one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Distinct(EqualRows):
-    """A `Distinct` has each payload once at every instant at which a row has it."""
+    """Has each payload once at every instant at which some row has it."""
 
     input: Node
 

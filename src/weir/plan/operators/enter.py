@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @node_class
 class Enter(RowByRow, SameColumns):
-    """An `Enter` puts a number after the first `behind` columns of each row's origin, and −1 … at
-    its end, up to `depth` columns in all.
+    """Inserts a number after the first `behind` columns of each row's origin.
 
-    Its input's rows have origins, of `behind` columns or more, and of fewer than `depth`
-    (`origins.py` checks that). `behind` is None where the number stands in front.
+    It pads the origin with −1 at the end, to `depth` columns in all. Its input's rows have origins
+    of at least `behind` columns and fewer than `depth` (`origins.py` checks that). If `behind` is
+    None, the number comes first.
     """
 
     input: Node

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 @node_class
 class Explode(RowByRow):
-    """An `Explode` makes one event for each element of the LIST column, which keeps its name and
-    position.
+    """Makes one event for each element of the LIST column, which keeps its name and position.
 
-    The number of the element goes into the row's origin.
+    The number of the element becomes part of the row's origin.
     """
 
     input: Node

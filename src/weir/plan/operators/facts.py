@@ -1,4 +1,4 @@
-"""The values in which operators state their facts."""
+"""The values with which operators state their facts."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Predicates = tuple[Expr, ...]
 
 
 class Meet(Enum):
-    """A `Meet` says which rows an operator brings together, where it is not those of equal keys."""
+    """Which rows an operator brings together, if not the rows of equal keys."""
 
     NEVER = "an operator that runs wherever its rows are"
     ALL = "an operator in which any two rows may meet"
 
 
 Meeting: TypeAlias = Meet | tuple[tuple[str, ...], ...]
-"""Which rows an operator brings together: for each input the columns that such rows share."""
+"""Which rows an operator brings together: for each input, the columns that such rows share."""
 
 
 def meeting_by(*keys: tuple[str, ...]) -> Meeting:
-    """State that rows of equal keys meet; all rows do where there are no keys."""
+    """State that rows of equal keys meet; without keys, all rows do."""
     return keys if keys[0] else Meet.ALL
 
 
@@ -40,11 +40,10 @@ def meeting_by(*keys: tuple[str, ...]) -> Meeting:
 
 @dataclass(frozen=True, slots=True)
 class HorizonStep:
-    """A `HorizonStep` is what an operator adds to the reach and the lag of its stage
-    (`plan/horizon.py`).
+    """What an operator adds to the reach and the lag of its stage (`plan/horizon.py`).
 
-    Where all of history counts, `endless` says why, and `instead` what a program can write that
-    needs less.
+    If it depends on all of history, `endless` is the reason, and `instead` is what a program can
+    write that needs less.
     """
 
     reach: int = 0
@@ -57,12 +56,12 @@ NO_STEP = HorizonStep()
 
 
 def endless(why: str, instead: str) -> HorizonStep:
-    """Make the step of an operator that depends on all of history."""
+    """Return the step of an operator that depends on all of history."""
     return HorizonStep(endless=why, instead=instead)
 
 
 def bounded(name: str, life: Span, step: Callable[[int], HorizonStep]) -> HorizonStep:
-    """Make the step that follows from how long the input's rows live.
+    """Return the step that follows from how long the input's rows are valid.
 
     It is endless if the program does not bound that.
     """
@@ -76,7 +75,7 @@ def bounded(name: str, life: Span, step: Callable[[int], HorizonStep]) -> Horizo
 
 
 def last_instant(life: int) -> int:
-    """Return the reach of operators that look at rows while they live, not at where they end."""
+    """Return the reach of operators that use rows while they are valid, but not their ends."""
     return max(life - 1, 0)
 
 
@@ -85,9 +84,9 @@ def last_instant(life: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A `Pushed` says where the predicates that arrive at an operator go.
+    """Where the predicates that arrive at an operator go.
 
-    Some stay `above` it, some go `below` to each input; the operator is None when it was only a
+    Some stay `above` it; some go `below`, to each input. The operator is None if it was only a
     filter.
     """
 
@@ -107,7 +106,7 @@ def reads_lifetime(predicate: Expr) -> bool:
 
 
 def sinking(node: Node, arriving: Predicates, sinks: Callable[[Expr], bool]) -> Pushed:
-    """Let those predicates for which `sinks` holds go below an operator with one input."""
+    """Let the predicates for which `sinks` holds go below an operator with one input."""
     below = tuple(p for p in arriving if sinks(p))
     above = tuple(p for p in arriving if p not in below)
     return Pushed(node, above, (below,))

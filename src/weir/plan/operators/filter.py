@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Filter(RowByRow, SameColumns):
-    """A `Filter` keeps the rows for which the predicate holds."""
+    """Keeps the rows for which the predicate holds."""
 
     input: Node
     predicate: Expr

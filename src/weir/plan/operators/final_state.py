@@ -1,4 +1,4 @@
-"""The final state is what a state's cells hold after all input."""
+"""The final state is the content of a state's cells after all input."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 @node_class
 class FinalState(Scanning):
-    """A `FinalState` gives the cells of a state as rows, when its input has ended.
+    """Returns the cells of a state as rows, when its input has ended.
 
-    All ports merge. `saved_states.py` says what the rows are; `restored` is the port with those
-    that an earlier run has saved, if there is one. Where `as_of` is set, no merge is later than
-    it, and cells (merges in windows) that have ended by then are neither kept nor returned.
+    All ports merge. `saved_states.py` defines the rows; `restored` is the port with the rows that
+    an earlier run has saved, if there is one. If `as_of` is set, no merge is later than it, and
+    cells (or merges in windows) that have ended by then are neither kept nor returned.
     """
 
     streams: tuple[Node, ...]

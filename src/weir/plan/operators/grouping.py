@@ -12,7 +12,7 @@ from weir.plan.windows import Window, window_text
 
 
 class Grouping(Stateful, OneInput):
-    """A `Grouping` is an operator whose rows are the key columns, then the aggregates."""
+    """An operator whose rows are the key columns, followed by the aggregates."""
 
     keys: tuple[str, ...]
     aggregates: Aggregations
@@ -36,13 +36,14 @@ class Grouping(Stateful, OneInput):
         return " ".join(p for p in (listed, by, f"WITH {window_text(self.window)}") if p)
 
     def kept_panes(self) -> str:
-        """Say what is kept of open hopping windows."""
+        """Return a text with what is kept of open hopping windows."""
         each = "each key and" if self.keys else "each"
         return f"panes of open windows: one row of sums for {each} pane{self.kept_values()}"
 
     def kept_values(self) -> str:
-        """Say which aggregates need the values themselves, or a state of their own, in addition
-        to a row of sums, as words to append."""
+        """Return words to append, which say what is kept in addition to a row of sums.
+
+        They name the aggregates that need the values themselves, or a state of their own."""
         valued = self._names(a for _, a in self.aggregates if a.keeps_values)
         stated = self._names(a for _, a in self.aggregates if a.keeps_state)
         words = f", and the values for {valued}" if valued else ""

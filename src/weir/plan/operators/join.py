@@ -34,22 +34,22 @@ JoinKind: TypeAlias = Literal[
     "inner", "left", "right", "full", "semi", "anti", "clip", "asof", "left_asof"
 ]
 
-# The joins where a predicate above on one side's columns may filter that side instead.
+# Joins where a later predicate on the columns of one side may filter that side instead.
 _LEFT_ROWS = ("inner", "left", "semi", "anti", "clip", "asof", "left_asof")
 _RIGHT_ROWS = ("inner", "right")
-# The joins where a row of one side that fails its part of ON is of no further use.
+# Joins where a row of one side that fails its part of ON is not needed any more.
 _LEFT_ON = ("inner", "right", "semi", "asof")
 _RIGHT_ON = ("inner", "left", "semi", "anti", "clip", "asof", "left_asof")
 
 
 @node_class
 class Join(Stateful):
-    """A `Join` brings together rows of two inputs that are valid at the same time.
+    """Brings together rows of two inputs that are valid at the same time.
 
-    `keys` are pairs of (left column, right column) of equal type; without keys it is a theta or
-    cross join. The two sides have disjoint column names: the builder qualifies them (`A.k`), the
-    inputs' lifetimes among them (`A.vs`, `A.ve`). `condition` reads both sides' columns, never bare
-    `vs` or `ve`, which are the node's own lifetime.
+    `keys` are pairs of (left column, right column) of equal type; without keys, it is a theta or
+    cross join. The two sides have disjoint column names: the builder qualifies them (`A.k`),
+    including the inputs' lifetimes (`A.vs`, `A.ve`). `condition` reads both sides' columns, but
+    never bare `vs` or `ve`, which are the node's own lifetime.
     """
 
     left: Node
@@ -74,8 +74,9 @@ class Join(Stateful):
         return Schema(columns, common_time(below))
 
     def passed_columns(self, port: int) -> Mapping[str, str]:
-        """Return the columns that are those of the input; unmatched rows of an outer join have
-        NULL instead."""
+        """Return the columns that come from the input.
+
+        Unmatched rows of an outer join have NULL instead."""
         match self.kind:
             case "inner":
                 whole = True
@@ -133,7 +134,7 @@ class Join(Stateful):
                     "an INNER or LEFT JOIN with right rows whose lifetime the program bounds",
                 )
             case "clip":
-                # Right rows are looked at once.
+                # Right rows are used at once and not held.
                 return bounded(name, left, lambda life: HorizonStep(0, life))
             case "inner":
                 # The older row of a pair counts.
@@ -209,8 +210,9 @@ def _names(node: Node) -> Names:
 def _by_side(
     predicates: Predicates, left: Names | None, right: Names | None
 ) -> tuple[Predicates, Predicates, Predicates]:
-    """Split predicates: those that stay, those of the left side and those of the right (None: it
-    takes none)."""
+    """Split predicates into those that stay, those of the left side and those of the right.
+
+    A side that is None takes none."""
     sides: tuple[list[Expr], list[Expr], list[Expr]] = ([], [], [])
     for predicate in predicates:
         reads = columns_of(predicate)

@@ -1,4 +1,4 @@
-"""Makes the classes of nodes: frozen values that remember their hash and their facts."""
+"""Makes the classes of nodes: frozen values that store their hash and their facts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def _take_hash(node: object) -> None:
 
 @dataclass_transform(frozen_default=True)
 def node_class(cls: type[T]) -> type[T]:
-    """Make a frozen dataclass that remembers its hash and schema.
+    """Make a frozen dataclass that stores its hash and schema.
 
     Plans share inputs, and walking a shared input again for every reader would take time that is
-    exponential in their depth. The hash is taken when a node is made: its inputs have theirs
-    then, so deep plans need no deep stack.
+    exponential in the plan's depth. The hash is computed when a node is created; its inputs already
+    have theirs, so deep plans need no deep stack.
     """
-    # mypy knows neither the attributes that a class gets here nor that it is a dataclass now.
+    # mypy does not know the attributes that a class gets here, nor that it is a dataclass now.
     cls.__post_init__ = _take_hash  # type: ignore[attr-defined]
     node_type = dataclass(frozen=True)(cls)
     fresh_hash = node_type.__hash__
@@ -34,7 +34,7 @@ def node_class(cls: type[T]) -> type[T]:
         return int(cached_hash)
 
     def own_fields(self: T) -> dict[str, object]:
-        # Hashes differ from process to process: what is remembered is not pickled.
+        # Hashes differ from process to process, so stored facts are not pickled.
         return {name: getattr(self, name) for name in names}
 
     node_type.__hash__ = remembered_hash  # type: ignore[assignment, method-assign]

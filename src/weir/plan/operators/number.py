@@ -1,4 +1,4 @@
-"""Number gives rows an order of their own, at the entrance of an app."""
+"""`Number` gives rows an order of their own when they enter an app."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @node_class
 class Number(SameColumns):
-    """A `Number` gives each row the origin (position within its instant,).
+    """Replaces the origin of each row by its position within its instant.
 
-    Rows are numbered in order of (vs, origin, ve, payload), so all of the payload counts, whoever
-    reads it.
+    Rows are numbered in order of (vs, origin, ve, payload). So the whole payload counts, even
+    columns that nothing reads.
     """
 
     input: Node
@@ -52,7 +52,7 @@ class Number(SameColumns):
         return NONE
 
     def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
-        return NO_STEP  # the rows of an instant come together
+        return NO_STEP  # all rows of an instant come together
 
     def columns_read(self, wanted: Names) -> tuple[Names, ...]:
         return (frozenset(schema(self.input).names),)

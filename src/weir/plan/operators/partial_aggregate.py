@@ -1,4 +1,4 @@
-"""A `PartialAggregate` is the first of an aggregate's two phases (`rewrites/two_phase.py`)."""
+"""The first of an aggregate's two phases (`rewrites/two_phase.py`)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @node_class
 class PartialAggregate(Grouping):
-    """A `PartialAggregate` makes one row for each pane: the rows of a group, in one vertex, that
-    are in the same windows.
+    """Makes one row for each pane: rows of a group, in one vertex, that are in the same windows.
 
-    The row's lifetime is in just these windows too. A rewrite puts it below an `Aggregate`.
+    The lifetime of that row is in exactly these windows too. A rewrite puts it below an
+    `Aggregate`.
     """
 
     input: Node
@@ -38,7 +38,7 @@ class PartialAggregate(Grouping):
     window: Hopping
 
     def meeting(self) -> Meeting:
-        return Meet.NEVER  # whichever rows of a group come together: they are added up again
+        return Meet.NEVER  # any rows of a group may come together: the second phase adds them up
 
     def sees_order(self, port: int) -> bool:
         return False
@@ -57,7 +57,7 @@ class PartialAggregate(Grouping):
         return self
 
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
-        return none_sinks(self, arriving)  # filters have gone down before it is made
+        return none_sinks(self, arriving)  # filters have gone down before this node is made
 
     def kept(self) -> str:
         return self.kept_panes()

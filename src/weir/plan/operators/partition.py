@@ -1,4 +1,4 @@
-"""PARTITION BY says how the stage that reads a stream is split."""
+"""PARTITION BY determines how the stage that reads a stream is split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Partition(SameRows):
-    """PARTITION BY key INTO n AS 'uid' fixes how the stage that reads this node is split."""
+    """Fixes how the stage that reads this node is split: PARTITION BY key INTO n AS 'uid'."""
 
     input: Node
     keys: tuple[str, ...]

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from weir.plan.operators import Node
 
 _MOST_PARTS = 32
-"""A predicate that computes what a SELECT computes too may grow to this size, not further."""
+"""The largest predicate that may repeat what a SELECT computes when it moves below the SELECT."""
 
 
 @node_class
 class Project(RowByRow):
-    """A `Project` gives each row these columns instead of its own."""
+    """Replaces the columns of each row by these."""
 
     input: Node
     columns: tuple[tuple[str, Expr], ...]

@@ -1,4 +1,4 @@
-"""`with_strategy` says how the stage that makes a stream recovers."""
+"""`with_strategy` sets how the stage that makes a stream recovers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Recovery(SameRows):
-    """A `Recovery` passes rows on; the stage that it is in recovers by its strategy
-    (`plan/strategy.py`)."""
+    """Passes rows on; the stage that contains it recovers by its strategy (`plan/strategy.py`)."""
 
     input: Node
     strategy: str

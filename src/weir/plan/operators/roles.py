@@ -1,6 +1,6 @@
-"""A role states facts that follow from one another, for several operators.
+"""A role states related facts for several operators.
 
-An operator names its roles as its base classes and so takes their facts; it must state all other
+An operator lists its roles as its base classes and so has their facts; it must state all other
 facts itself.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class OneInput(Operator):
-    """A `OneInput` operator has one input, its field `input`."""
+    """An operator with one input, its field `input`."""
 
     input: Node
 
@@ -33,8 +33,7 @@ class OneInput(Operator):
 
 
 class SameColumns(OneInput):
-    """The rows of a `SameColumns` operator have the payload of the input rows that they are made
-    of."""
+    """An operator whose rows have the payload of the input rows that they are made of."""
 
     by_position = False
 
@@ -49,7 +48,7 @@ class SameColumns(OneInput):
 
 
 class Stateful(Operator):
-    """A `Stateful` operator keeps rows, or something made of them. Its own rows have no origin."""
+    """An operator that keeps rows, or something computed from them; its own rows have no origin."""
 
     stateless = False
 
@@ -58,10 +57,10 @@ class Stateful(Operator):
 
 
 class RowByRow(OneInput):
-    """A `RowByRow` operator treats each row alone.
+    """An operator that treats each row alone.
 
-    It makes no difference to it where its rows are and in which order they come, and it neither
-    keeps nor holds any.
+    It does not depend on where its rows are or in which order they come, and it neither keeps nor
+    holds any.
     """
 
     stateless = True
@@ -83,8 +82,7 @@ class RowByRow(OneInput):
 
 
 class SameRows(RowByRow, SameColumns):
-    """A `SameRows` operator passes every row on as it is; it only says how the stages around it
-    run."""
+    """An operator that passes every row on unchanged and only affects how stages run."""
 
     def longest_lifetime(self, lives: Sequence[Span]) -> Span:
         return lives[0]
@@ -94,7 +92,7 @@ class SameRows(RowByRow, SameColumns):
 
 
 class EqualRows(Stateful, SameColumns):
-    """An `EqualRows` operator makes one row of rows of equal payload that follow on one another.
+    """An operator that combines rows of equal payload that follow each other into one row.
 
     It cannot know when such a run ends.
     """

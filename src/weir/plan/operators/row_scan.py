@@ -1,4 +1,4 @@
-"""A row scan runs handlers row by row, with the cells of their states at hand."""
+"""A row scan runs handlers row by row, and gives them the cells of their states."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 @node_class
 class RowScan(Answering):
-    """A `RowScan` runs code on the rows of its first ports; the code reads and merges cells.
+    """Runs code on the rows of its first ports; the code reads and merges cells.
 
-    `columns` are those that the code gets of the rows of each such port; `places` are the orders at
-    which it runs on them (one for each handler): rows are taken as the requests of a `StateScan`
-    are. The rows of the first `out_ports` ports come out in order, with their origins and a column
-    for each effect. Those of port 0 keep their columns if it `passes`; then only they come out.
-    Rows of ports without columns only merge. `restored` is as a `StateScan` has it. A scan without
-    states and with one port keeps nothing: it runs wherever its rows are.
+    `columns` has, for each such port, the columns that the code gets. `places` has the orders at
+    which the code runs on the port's rows, one for each handler; rows are visited as for requests
+    of a `StateScan`. The rows of the first `out_ports` ports come out in order, with their origins
+    and a column for each effect. If it `passes`, only those of port 0 come out, and keep their
+    columns. Rows of ports without columns only merge. `restored` is as in a `StateScan`. A scan
+    with one port and no states keeps nothing: it runs wherever its rows are.
 
     `calls` are the functions that the code merges into windows, for snapshots.
     """
@@ -77,7 +77,7 @@ class RowScan(Answering):
 
     def horizon_step(self, lives: Sequence[Span]) -> HorizonStep:
         if self.states and all(cell.last is not None for cell in self.states):
-            # What is merged may depend on what was read, and so on all of history.
+            # Merged values may depend on earlier reads, and so on all of history.
             return endless(
                 f"{self.code.name}: what it merges may depend on what it read",
                 "handlers that do not read what they merge",
@@ -93,7 +93,7 @@ class RowScan(Answering):
         return self.with_restored(read)
 
     def slimmed(self, wanted: Names) -> Self:
-        return self  # the code gives all its effects, by position
+        return self  # the code computes all its effects, by position
 
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
         return none_sinks(self, arriving)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Scanning(Operator):
-    """A `Scanning` operator takes the requests of all its ports in order and keeps cells by key.
+    """Handles the requests of all its ports in order and keeps cells by key.
 
-    `keys` has one tuple of column names for each port; `depth` is the number of origin columns
-    that identify an event. A column after them is the element of a loop.
+    `keys` has one tuple of column names for each port; `depth` is the number of origin columns that
+    identify an event. A column after these is the element of a loop.
     """
 
     streams: tuple[Node, ...]
@@ -41,10 +41,10 @@ class Scanning(Operator):
         return meeting_by(*self.keys)
 
     def reached(self, states: Sequence[Cell]) -> HorizonStep:
-        """Return how far back these states look."""
+        """Return how far back these states reach."""
         forever = [cell for cell in states if cell.last is None]
         if not forever:
-            # A read at r sees the merges after r − last.
+            # A read at r includes the merges after r − last.
             return HorizonStep(max((last_instant(c.last or 0) for c in states), default=0))
         return endless(
             f"state {forever[0].state}: a cell keeps what was ever merged into it",
@@ -53,8 +53,10 @@ class Scanning(Operator):
 
 
 class Answering(Scanning):
-    """An `Answering` scan gives its reader's rows, those of port 0, new columns: they pass as they
-    are, with their origins. `restored[i]` is the port with saved cells of state i."""
+    """A scan that adds columns to its reader's rows, those of port 0.
+
+    The rows pass on unchanged otherwise, with their origins. `restored[i]` is the port with saved
+    cells of state i."""
 
     restored: tuple[int, ...]
 
@@ -74,7 +76,7 @@ class Answering(Scanning):
         return NONE
 
     def with_restored(self, read: Sequence[Names]) -> tuple[Names, ...]:
-        """Return what is read of each port, of those with saved cells all columns."""
+        """Return the columns that are read of each port: all columns of ports with saved cells."""
         saved = {port for port in self.restored if port >= 0}
         return tuple(
             frozenset(schema(self.streams[port]).names) if port in saved else names
@@ -83,14 +85,14 @@ class Answering(Scanning):
 
 
 def merge_columns(keys: Sequence[str], merges: Sequence[StateMerge]) -> Names:
-    """Return the columns that a port's requests are made of."""
+    """Return the columns that a port's requests read."""
     args = {arg for merge in merges for arg in merge.args if isinstance(arg, str)}
     conditions = {merge.condition for merge in merges if merge.condition is not None}
     return frozenset({*keys, *args, *conditions})
 
 
 def cell_text(cell: Cell) -> str:
-    """Name a state, with what ends its cells."""
+    """Return a state's name, followed by what ends its cells."""
     if cell.last is not None:
         return f"{cell.state} (last {duration_text(cell.last)})"
     if cell.expires is not None:
@@ -99,6 +101,6 @@ def cell_text(cell: Cell) -> str:
 
 
 def kept_cells(states: Sequence[Cell], keys: Sequence[str]) -> str:
-    """Say what is kept of these states."""
+    """Return a text with what is kept of these states."""
     each = f"each {', '.join(keys)}" if keys else "all"
     return f"cells of {', '.join(map(cell_text, states)) or 'no state'} by {each}"

@@ -30,23 +30,26 @@ if TYPE_CHECKING:
     from weir.plan.operators import Node
 
 MAX_RECORD, LARGEST_RECORD = 16 << 20, 1 << 30
-"""How long a record of a text source may be: if nothing is said, and at most (Arrow counts the
-bytes of a column's texts in 31 bits)."""
+"""The default and the largest limit for a record of a text source, in bytes.
+
+Arrow counts the bytes of a column's texts in 31 bits."""
 
 UNITS_OF_TIME = ("s", "ms", "us", "ns", "tick")
 LATER = {"later": True}
-"""Marks a field that came later: None in it is what all plans before it said."""
+"""Marks a field that was added later; None means the same as in plans without it."""
 
 SOURCE_ORIGIN_DEPTH = 2
-"""The origin of a source's row: the source with its partition, and the offset."""
+"""How many columns the origin of a source's row has: source with partition, and offset."""
 
 PARTITION_BITS = 40
-"""The first origin column is source.index << PARTITION_BITS | partition."""
+"""How many bits the partition has in the first origin column.
+
+The column is source.index << PARTITION_BITS | partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """`SourceOptions` are the WITH options of STREAM; durations are in ticks."""
+    """The WITH options of STREAM; durations are in ticks."""
 
     vs: str
     ve: str | None = None
@@ -56,14 +59,15 @@ class SourceOptions:
     idle: int | None = None
     bad: Literal["fail", "skip"] = "fail"
     max_record: int = MAX_RECORD
-    """In bytes."""
+    """The largest record, in bytes."""
     unit: Literal["s", "ms", "us", "ns", "tick"] | None = field(default=None, metadata=LATER)
-    """What the numbers of a BIGINT time count since 1970, which makes it a TIMESTAMP; `tick` says
-    that they are plain ticks, as they are without a unit."""
+    """What the numbers of a BIGINT time count since 1970; this makes it a TIMESTAMP.
+
+    With `tick`, or without a unit, they are plain ticks."""
 
     @property
     def is_calendar(self) -> bool:
-        """Tell whether the unit makes TIMESTAMPs of numbers."""
+        """Tell whether the unit converts numbers to TIMESTAMPs."""
         return self.unit not in (None, "tick")
 
     def __str__(self) -> str:
@@ -89,12 +93,12 @@ class SourceOptions:
 
 @node_class
 class Source(Operator):
-    """A `Source` is a declared input.
+    """A declared input.
 
-    `declared` are the columns of the data; a column called `vs` or `ve` is consumed as the time and
-    is not in the payload. `index` is its number among the program's STREAM statements, from 0: the
-    first part of every origin. A DataFrame is in `data`, in this process alone, and its rows have
-    no origins.
+    `declared` are the columns of the data; a column called `vs` or `ve` is used as the time and is
+    not in the payload. `index` is its number among the program's STREAM statements, from 0: the
+    first part of every origin. A DataFrame is in `data`, only in this process, and its rows have no
+    origins.
     """
 
     name: str

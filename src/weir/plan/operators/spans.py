@@ -1,4 +1,4 @@
-"""A span bounds a time from above: how long rows live, or how long operators hold them back."""
+"""A span is an upper bound of a time: how long rows are valid, or operators hold them back."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from weir.plan.durations import duration_text
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """A `Span` is an upper bound of a time: some ticks, the longest lifetime in the data, or
-    none at all."""
+    """An upper bound of a time: some ticks, the longest lifetime in the data, or no bound."""
 
     rank: int
     ticks: int = 0

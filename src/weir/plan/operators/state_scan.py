@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 @node_class
 class StateScan(Answering):
-    """A `StateScan` keeps cells of states by key and gives its reader's rows what they read.
+    """Keeps cells of states by key, and adds to its reader's rows what they read.
 
-    Port 0 is the reader: its rows come out with a new column for each read, and keep their
-    origins. Rows of other ports only merge. `restored[i]` is the port with saved cells of state i
-    (`saved_states.py`), −1 or missing where there is none.
+    Port 0 is the reader: its rows come out with a new column for each read, and keep their origins.
+    Rows of other ports only merge. `restored[i]` is the port with saved cells of state i
+    (`saved_states.py`), −1 or missing if there is none.
     """
 
     streams: tuple[Node, ...]
@@ -59,7 +59,7 @@ class StateScan(Answering):
         reads = tuple(read for read in self.reads if read.column in wanted)
         if reads == self.reads:
             return self
-        # A state that nobody reads here needs no merges.
+        # A state that nothing reads here needs no merges.
         used = sorted({read.state for read in reads})
         new = {old: number for number, old in enumerate(used)}
         merges = tuple(
@@ -75,7 +75,7 @@ class StateScan(Answering):
         )
 
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
-        # A row that merges is needed, whatever becomes of it; folding a window can fail.
+        # A row that merges is needed even if it is dropped later; folding a window can fail.
         free = not self.merges[0] and all(self.states[r.state].last is None for r in self.reads)
         passed = LIFETIME.union(schema(self.streams[0]).names)
         down = tuple(p for p in arriving if free and columns_of(p) <= passed)

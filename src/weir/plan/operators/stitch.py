@@ -1,4 +1,4 @@
-"""STITCH makes one row of rows that continue one another."""
+"""STITCH combines rows that continue each other into one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Stitch(EqualRows):
-    """A `Stitch` makes one row of rows of equal payload of which each begins where the one
-    before ends."""
+    """Combines rows of equal payload into one if each begins where the one before ends."""
 
     input: Node
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @node_class
 class Top(Stateful, SameColumns):
-    """A `Top` keeps the first rows of each window (rows of equal lifetime) or of each instant."""
+    """Keeps the first rows of each window (rows of equal lifetime) or of each instant."""
 
     input: Node
     order: tuple[tuple[str, bool], ...]  # column, descending
@@ -56,7 +56,7 @@ class Top(Stateful, SameColumns):
             case "window":
                 return NO_STEP
             case "instant":
-                # A cell begins where a row that is gone ended.
+                # A cell may begin where a row that is gone ended.
                 return bounded("LIMIT", lives[0], lambda life: HorizonStep(life, life))
         assert_never(self.scope)
 
@@ -64,7 +64,7 @@ class Top(Stateful, SameColumns):
         return (wanted | {name for name, _ in self.order},)
 
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
-        return none_sinks(self, arriving)  # a row that is dropped below would make room for others
+        return none_sinks(self, arriving)  # dropping a row below would make room for others
 
     def kept(self) -> str:
         match self.scope:

@@ -1,4 +1,4 @@
-"""UNION ALL puts the rows of several inputs together."""
+"""UNION ALL combines the rows of several inputs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
 @node_class
 class Union(Operator):
-    """A `Union` has the rows of two or more branches with equal column types; the first gives the
-    names.
+    """Has the rows of two or more branches with equal column types, and the first one's names.
 
-    The number of the branch goes into a row's origin.
+    The number of the branch becomes part of a row's origin.
     """
 
     branches: tuple[Node, ...]
@@ -79,7 +78,7 @@ class Union(Operator):
 
     def pushed(self, arriving: Predicates, lives: Sequence[Span]) -> Pushed:
         own = schema(self)
-        # Ticks in one branch may be timestamps in another, and plain numbers above both.
+        # Ticks of one branch may be timestamps in another, and are plain numbers above both.
         same_time = all(schema(b).time == own.time for b in self.branches)
         down = tuple(p for p in arriving if same_time or not reads_lifetime(p))
         above = tuple(p for p in arriving if p not in down)

@@ -1,12 +1,12 @@
 """Pruning drops columns above the last operator that reads them.
 
 Contract
-1. A column stays where an operator, an output or the order of rows needs it. The payload is part
-   of the order only where rows have no origin of their own: below an operator for which order
-   matters (`sees_order`) a payload that comes from a stateful operator stays whole.
-   DISTINCT and STITCH compare whole rows, the user's operators see whole rows.
-2. An expression that can fail is computed, even if nobody reads it.
-3. A node that several read keeps what any of them needs. Columns keep their order.
+1. A column stays if an operator, an output or the order of rows needs it. The payload is part of
+   the order only if rows have no origin of their own: if the order of its input matters to an
+   operator (`sees_order`), a payload that comes from a stateful operator stays whole. DISTINCT and
+   STITCH compare whole rows; the user's operators get whole rows.
+2. An expression that can fail is computed, even if nothing reads it.
+3. A node with several readers keeps what any of them needs. Columns keep their order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weir.plan.traversal import ordered_nodes, reader_counts, rebuilt, with_inpu
 
 
 def prune_columns(program: Program) -> Program:
-    """Return the program without columns that nobody reads."""
+    """Return the program without columns that nothing reads."""
     nodes = ordered_nodes(row_outputs(program))
     readers = reader_counts(program, nodes)
     needs, slim = _needs(program, nodes)
@@ -32,7 +32,8 @@ def prune_columns(program: Program) -> Program:
         for port, (old, names) in enumerate(
             zip(node.inputs, _demands(slim[node], needs[node], unique), strict=True)
         ):
-            # Behind a stage of its own a projection would cost more than it saves.
+            # After an input that ends a stage of its own, a projection would cost more than it
+            # saves.
             alone = readers[old] == 1 and not node.stateless
             if alone or node.by_position:
                 new[port] = keep_only(inputs[port], names)
@@ -46,10 +47,10 @@ def prune_columns(program: Program) -> Program:
 
 
 def needed_columns(program: Program, source: Source) -> tuple[str, ...]:
-    """Return the declared columns of a source that the program reads, those of the time among them.
+    """Return the declared columns of a source that the program reads, including those of the time.
 
-    A reader of a columnar file may skip the others (and give NULLs instead). A reader of text must
-    still look at every value: one that does not fit makes a bad row.
+    A reader of a columnar file may skip the other columns (and return NULLs instead). A reader of
+    text must still check every value: a value that does not fit makes a bad row.
     """
     asked = [o for o in program.outputs if o.kind != "rows" and o.node == source]
     if asked:  # late and bad rows are shown whole
@@ -61,8 +62,7 @@ def needed_columns(program: Program, source: Source) -> tuple[str, ...]:
 
 
 def _needs(program: Program, nodes: list[Node]) -> tuple[Mapping[Node, Names], Mapping[Node, Node]]:
-    """Return for each node the columns that its readers need, and the node without those that
-    none needs."""
+    """Return the columns that each node's readers need, and the node without the other columns."""
     unique = unique_origins(nodes)
     needs: dict[Node, Names] = dict.fromkeys(nodes, frozenset())
     slim: dict[Node, Node] = {}

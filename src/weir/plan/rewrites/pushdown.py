@@ -1,17 +1,17 @@
 """Pushdown moves filters as far down as they may go.
 
-A predicate sinks below an operator when it holds for the operator's rows exactly where it holds for
-the rows they are made of. These never sink:
+A predicate sinks below an operator if it holds for the operator's rows exactly where it holds for
+the rows that they are made of. These predicates never sink:
 
-1. a predicate that can fail, and any predicate below what can fail: a run fails with this
-   rewrite exactly if it fails without it (`failures.py`);
+1. a predicate that can fail, and any predicate below an operator that can fail: a run fails with
+   this rewrite exactly if it fails without it (`failures.py`);
 2. any predicate below an operator whose rows depend on other rows that the filter would drop:
-   LIMIT, the user's operators, the side of a join whose missing rows show;
-3. a predicate that reads the lifetime below an operator that changes it;
-4. any predicate into a node that others read too: the node would have to run twice.
+   LIMIT, the user's operators, the side of a join whose missing rows affect the result;
+3. a predicate that reads the lifetime, below an operator that changes it;
+4. any predicate into a node with other readers: the node would have to run twice.
 
-ON's conditions on one side of a join sink into that side where rows that fail them are of no
-further use to it.
+Conditions of ON on one side of a join sink into that side if rows that fail them are not needed any
+more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weir.plan.traversal import ordered_nodes, reader_counts, rebuilt, with_inpu
 
 
 def push_filters(program: Program) -> Program:
-    """Return the program with every filter as low as it may be."""
+    """Return the program with every filter as low as possible."""
     nodes = ordered_nodes(row_outputs(program))
     readers = reader_counts(program, nodes)
     lives = longest_lifetimes(row_outputs(program))
@@ -42,7 +42,7 @@ def push_filters(program: Program) -> Program:
 
     def rebuild(node: Node, inputs: tuple[Node, ...]) -> Node:
         step = steps[node]
-        # What a shared input could not take in stays at the edge to it.
+        # Predicates that a shared input could not take stay between it and this node.
         new = [
             filtered(i, predicates) if readers[old] > 1 else i
             for i, old, predicates in zip(inputs, node.inputs, step.below, strict=True)

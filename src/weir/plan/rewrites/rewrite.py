@@ -1,19 +1,19 @@
 """Rewrites turn a plan into a cheaper plan with the same answer.
 
 Contract
-1. Rewrites are pure and fixed: the result depends on the program alone, not on parallelism,
-   statistics or runner. The exception is grouped aggregates in two phases, which change no value,
-   and which a caller who knows the data may ask for (`pays`).
-2. The rewritten plan has the same rows with the same lifetimes, the same order where order shows,
-   and the same failures. An output keeps its columns, their types and their order.
-3. A named stream that is not an output stands for what its readers need of it: it may have lost
-   columns, and rows that its only reader would drop.
-4. Rewriting takes time linear in the size of the graph: a node that is shared is rewritten once and
-   stays shared.
+1. Rewrites are pure and fixed: the result depends only on the program, not on parallelism,
+   statistics or the runner. The exception is grouped aggregates in two phases: they change no
+   value, and a caller who knows the data may request them (`pays`).
+2. The rewritten plan has the same rows with the same lifetimes, the same order where the order can
+   be seen, and the same failures. An output keeps its columns, their types and their order.
+3. A named stream that is not an output only has what its readers need: it may have lost columns,
+   and rows that its only reader would drop.
+4. Rewriting takes time linear in the size of the graph: a shared node is rewritten once and stays
+   shared.
 
-Filters go down (`pushdown.py`), columns that nobody reads go away (`pruning.py`), and then
-projections that lie on each other become one. Last, aggregates without keys are cut in two
-(`two_phase.py`).
+First, filters move down (`pushdown.py`). Then columns that nothing reads are removed
+(`pruning.py`), and adjacent projections are merged. Last, aggregates without keys are split into
+two phases (`two_phase.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["merge_projects", "needed_columns", "rewrite"]
 
 
 def rewrite(program: Program, pays: Pays | None = None) -> Program:
-    """Return the program that is run instead of the one that was written."""
+    """Return the program to run instead of the one that was written."""
     result = in_two_phases(merge_projects(prune_columns(push_filters(program))), pays)
     for before, after in zip(program.outputs, result.outputs, strict=True):
         assert schema(before.node) == schema(after.node), f"{before.name} has other columns"
@@ -44,9 +44,9 @@ def rewrite(program: Program, pays: Pays | None = None) -> Program:
 
 
 def merge_projects(program: Program) -> Program:
-    """Make one projection of several that lie on each other, and drop one that changes nothing.
+    """Merge adjacent projections, and drop projections that change nothing.
 
-    Those of named streams stay, so that `explain` can show them: picking columns costs nothing.
+    Those of named streams stay, so that `explain` can show them: selecting columns costs nothing.
     """
     readers = reader_counts(program, ordered_nodes(row_outputs(program)))
     named = {node for _, node in program.streams}
@@ -66,8 +66,9 @@ def merge_projects(program: Program) -> Program:
 
 
 def _fit_in_one(outer: Project, inner: Project) -> bool:
-    """Tell whether one projection can compute what both do, without computing anything twice or
-    skipping it."""
+    """Tell whether one projection can compute what both do.
+
+    It must neither compute anything twice nor skip it."""
     exprs = [e for _, e in outer.columns]
     if _deepest(exprs) + _deepest([e for _, e in inner.columns]) > MOST_PARTS:
         return False
@@ -84,6 +85,6 @@ def _fits(name: str, expr: Expr, uses: int, passed_on: set[str]) -> bool:
     if isinstance(expr, Column | Literal):
         return True
     if can_fail(expr):
-        # Inside a CASE, say, it would no longer be computed for every row.
+        # Inside a CASE, for example, it would no longer be computed for every row.
         return uses == 1 and name in passed_on
     return uses <= 1

@@ -1,11 +1,11 @@
 """Rewrites aggregates into two phases where that pays.
 
-All rows of an ungrouped window meet in one vertex. Where they come from several, each of these can
-add up its own share first: a `PartialAggregate` in every vertex, an `Aggregate` over their panes in
-the one. This is done only for aggregates that are exact in whatever order they are added up:
-counts, sums and what is made of them, MIN and MAX. Grouped aggregates are spread by their keys
-already; whether adding up first pays for them depends on how many rows share a key, which the
-caller must know.
+All rows of an ungrouped window meet in one vertex. If they come from several vertices, each of
+these can first add up its own share: with a `PartialAggregate` in every vertex, and an `Aggregate`
+over their panes in the one vertex. This is done only for aggregates that are exact in any order of
+addition: counts, sums and what is computed from them, MIN and MAX. Grouped aggregates are already
+spread by their keys. Whether two phases pay for them depends on how many rows share a key, which
+only the caller can know.
 
     Aggregate SUM(v) AS s, COUNT(*) AS n
       A
@@ -39,12 +39,13 @@ _BEST = frozenset(("min", "max"))
 
 
 Pays = Callable[[Aggregate], bool]
-"""Whether rows of a grouped aggregate share keys often enough to be added up before they travel."""
+"""Whether enough rows of a grouped aggregate share keys to add them up before they travel."""
 
 
 def in_two_phases(program: Program, pays: Pays | None = None) -> Program:
-    """Put every ungrouped aggregate into two phases where that spreads the work, and grouped
-    ones where it `pays`."""
+    """Split every ungrouped aggregate into two phases if that spreads the work.
+
+    Split a grouped aggregate if it `pays`."""
     spread: dict[Node, bool] = {}
     for node in ordered_nodes(row_outputs(program)):
         spread[node] = _is_spread(node, [spread[i] for i in node.inputs])
@@ -62,8 +63,8 @@ def in_two_phases(program: Program, pays: Pays | None = None) -> Program:
 
 def _is_spread(node: Node, inputs: list[bool]) -> bool:
     """Tell whether the node's rows may be in several vertices."""
-    # Those of a source and of a union may, and so may those of keys that two inputs bring. With
-    # one input that is in one vertex, an operator with keys stays there.
+    # Rows of a source or a union may be, and so may rows of an operator with keys and two inputs.
+    # An operator with keys whose only input is in one vertex stays there.
     return node.meeting() is not Meet.ALL and (len(inputs) != 1 or inputs[0])
 
 

@@ -1,16 +1,15 @@
 """Fingerprints of the user's Python: a resume compares its code with that of the job's start.
 
 Rules
-1. A file that IMPORT runs has a fingerprint, and so has every module of the user's that it imports,
-   directly or not, also inside functions (`module_search.py`). The fingerprint is taken of the
+1. A file that IMPORT runs has a fingerprint. So has every module of the user's that it imports,
+   directly or not, also inside functions (`module_search.py`). The fingerprint is computed from the
    syntax tree: comments and layout do not count.
 2. A function that was not IMPORTed, such as one of a Python script or a notebook, has a fingerprint
    of its own: of its bytecode and constants, with the functions, classes and values that it refers
    to. Modules that it refers to have fingerprints by rule 1.
-3. Values count by what pickle would keep of them. A value that cannot be pickled (a lock, an open
-   file, a generator), or that is nested in a thousand objects or five sets, counts by its type
-   only.
-4. Files that code reads, and versions of libraries, are not in it.
+3. Values count by what pickle would store. A value that cannot be pickled (a lock, an open file, a
+   generator), or that is nested in a thousand objects or five sets, counts only by its type.
+4. Files that code reads, and versions of libraries, do not count.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _MOST_REDUCTIONS = 1000
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """List what is different: "rules.py changed", "helper is new", "old is gone".
+    """List what has changed: "rules.py changed", "helper is new", "old is gone".
 
     >>> changes({"a": "1", "b": "1"}, {"b": "2", "c": "1"})
     ['a is gone', 'b changed', 'c is new']
@@ -74,7 +73,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def program_code(program: Program) -> dict[str, str]:
-    """Take the fingerprints of all the user's code that a program was made of."""
+    """Compute the fingerprints of all the user's code that a program was made of."""
     fingerprints = dict(program.code)
     roots = [output.node for output in program.outputs]
     for function in user_functions(ordered_nodes(roots)):
@@ -82,7 +81,7 @@ def program_code(program: Program) -> dict[str, str]:
         if not str(getattr(thing, "__module__", "")).startswith(IMPORTED):
             walk = _Walk()
             text = walk.text(function)
-            if isinstance(thing, MadeFunction):  # a handler has several of one name
+            if isinstance(thing, MadeFunction):  # a handler has several with the same name
                 name = f"{thing.file}.{function.name}"
                 text = f"{fingerprints.get(name)}{text}"
             else:
@@ -93,7 +92,7 @@ def program_code(program: Program) -> dict[str, str]:
 
 
 def value_text(value: object) -> str:
-    """Write a value as a text that is the same in every process, by rule 3.
+    """Return a text for a value that is the same in every process, by rule 3.
 
     >>> value_text(1.5), value_text("a"), value_text(True)
     ('1.5', "'a'", 'bool 1')
@@ -102,8 +101,9 @@ def value_text(value: object) -> str:
 
 
 def file_code(name: str, source: bytes, imports: ReachedModules) -> dict[str, str]:
-    """Take the fingerprint of a file that IMPORT runs, under its written name, and those of what
-    it imports."""
+    """Compute the fingerprints of a file that IMPORT runs and of what it imports.
+
+    The file's is under the name as it was written."""
     return {name: source_hash(source)} | _reached_code(imports)
 
 
@@ -116,7 +116,7 @@ def _reached_code(reached: ReachedModules) -> dict[str, str]:
 
 
 def source_hash(source: bytes) -> str:
-    """Hash a source so that texts that differ only in comments and layout have one hash."""
+    """Hash a source; texts that differ only in comments and layout have the same hash."""
     try:
         return _hash(ast.unparse(ast.parse(source)).encode())
     except (SyntaxError, ValueError, RecursionError):  # not Python, or nested too deeply
@@ -131,7 +131,7 @@ def _hash(data: bytes) -> str:
 
 
 def user_functions(value: object, seen: set[int] | None = None) -> Iterator[UserFunction]:
-    """Return all the user's functions in a plan, or a part of one, in its order."""
+    """Yield all the user's functions in a plan, or in a part of one, in its order."""
     seen = set() if seen is None else seen
     if id(value) in seen:
         return
@@ -157,32 +157,31 @@ def _wrapped(function: UserFunction) -> object:
 
 
 class _Walk:
-    """A `_Walk` writes code and values as a text that is the same in every process.
+    """Writes code and values as a text that is the same in every process.
 
-    `modules` are those that the code refers to. Things have numbers in the order in which they are
-    met, so cycles end, and how deep they are does not matter. `around` are the sets that the walk
-    is within.
+    `modules` are those that the code refers to. Things are numbered in the order in which they are
+    met, so cycles end, and nesting may be deep. `around` are the sets that the walk is inside of.
     """
 
     def __init__(self, around: tuple[int, ...] = ()) -> None:
         self.modules: list[str] = []
         self._around = around
         self._numbers: dict[int, int] = {}
-        self._met: list[tuple[object, int]] = []  # with the reductions that led there
+        self._met: list[tuple[object, int]] = []  # each with the count of reductions that led to it
         self._reductions = 0
 
     def text(self, value: object) -> str:
         texts = [self._value_text(value)]
-        for thing, reductions in self._met:  # which grows meanwhile
+        for thing, reductions in self._met:  # the list grows meanwhile
             self._reductions = reductions
             texts.append(f"{type(thing).__name__}({self._parts(thing)})")
         return "\n".join(texts)
 
     def _value_text(self, value: object) -> str:
-        """Write a plain value itself, and the number of anything else."""
+        """Return a plain value as text, and anything else as its number."""
         kind = type(value)
         if kind in (int, bool):
-            return f"{kind.__name__} {value:x}"  # decimals of long ones are refused
+            return f"{kind.__name__} {value:x}"  # Python refuses decimals of long ones
         if kind in _TOLD_BY_REPR:
             return repr(value)
         if id(value) in self._around:
@@ -196,7 +195,7 @@ class _Walk:
         return ",".join(map(self._value_text, values))
 
     def _parts(self, value: object) -> str:
-        kind = type(value)  # an instance of a derived class counts as an object
+        kind = type(value)  # an instance of a subclass counts as an object
         match value:
             case tuple() | list() if kind in (tuple, list):
                 return self._all(value)
@@ -207,7 +206,7 @@ class _Walk:
             case pa.DataType():
                 return str(value)
             case np.ndarray() if kind is np.ndarray:
-                objects = value.dtype.hasobject  # whose bytes would be addresses
+                objects = value.dtype.hasobject  # their bytes would be addresses
                 held = self._value_text(value.tolist()) if objects else _hash(value.tobytes())
                 return f"{value.dtype}{value.shape}{held}"
             case CodeType():
@@ -224,7 +223,7 @@ class _Walk:
                 return self._all((value.func, value.args, value.keywords))
             case ModuleType():
                 self.modules.append(name := value.__name__)
-                # A program's own modules are numbered by process.
+                # A program's own modules have a number that depends on the process.
                 return name.partition(".")[2] if name.startswith(f"{IMPORTED}/") else name
             case type():
                 return self._class(value)
@@ -245,8 +244,7 @@ class _Walk:
         return self._reduced(value)
 
     def _set(self, values: set[object] | frozenset[object]) -> str:
-        """Write the elements of a set one by one and sort the texts: its own order differs
-        between processes."""
+        """Return the sorted texts of a set's elements; a set's own order varies by process."""
         if len(self._around) == _DEEPEST_SETS:
             return str(len(values))
         texts = []
@@ -257,13 +255,13 @@ class _Walk:
         return ",".join(sorted(texts))
 
     def _reduced(self, value: object) -> str:
-        """Write what pickle would keep of an object: its class, its attributes, its elements."""
+        """Return what pickle would store of an object: its class, its attributes, its elements."""
         if self._reductions == _MOST_REDUCTIONS:
             return ""
         try:
             reducer: Any = copyreg.dispatch_table.get(type(value))
             reduced: Any = reducer(value) if reducer else type(value).__reduce_ex__(value, 2)
-            if isinstance(reduced, str):  # a global; a cached function is within what caches it
+            if isinstance(reduced, str):  # a global; a cached function is inside its cache object
                 parts = [reduced, value.__module__, getattr(value, "__wrapped__", None)]
             else:
                 parts = [
@@ -272,7 +270,7 @@ class _Walk:
                 ]
         except KeyboardInterrupt:
             raise
-        except BaseException:  # it cannot be pickled: a lock, a file, what the user's class says
+        except BaseException:  # not picklable: a lock, a file, or the user's class raised
             return ""
         self._reductions += 1
         return self._all(parts)
@@ -299,8 +297,7 @@ class _Walk:
 
 
 def _is_users(module: str | None) -> bool:
-    """Tell whether code defined in this module is the user's own: a script, a notebook, a module
-    of theirs."""
+    """Tell whether code of this module is the user's: a script, a notebook, or their own module."""
     return module is None or module == "__main__" or module.startswith(IMPORTED) or is_users(module)
 
 

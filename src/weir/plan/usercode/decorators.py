@@ -1,8 +1,8 @@
 """`@udf`, `@aggregate` and `@operator` turn the user's Python into plan data.
 
-Types are written as in a script (`"BIGINT"`, `"LIST(STRING)"`) or come from the annotations: int
+Types are written as in a script (`"BIGINT"`, `"LIST(STRING)"`) or come from the annotations: int is
 BIGINT, float DOUBLE, str STRING, bool BOOLEAN, bytes BINARY. A program calls the decorated function
-or class by its own name, and from Python it works as before.
+or class by its own name; from Python, it works as before.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def udf(
 ) -> ScalarFunction | Callable[[Callable[..., object]], ScalarFunction]:
     """Declare a scalar function.
 
-    A vectorised one takes and gives Arrow arrays, and must say its types.
+    A vectorised one takes and returns Arrow arrays, and must declare its types.
 
     >>> @udf
     ... def double(x: int) -> int:
@@ -84,11 +84,11 @@ def aggregate(
 ) -> AggregateFunction | Callable[[type], AggregateFunction]:
     """Declare an aggregate: a class with zero, add, result, and optionally remove and merge.
 
-    They are called on an instance. Without `args`, the annotations of `add` after the state are its
-    argument types; without `result`, the annotation of `result` is its result type.
+    The methods are called on an instance. Without `args`, the annotations of `add` after the state
+    are its argument types; without `result`, the annotation of `result` is its result type.
 
-    With `state`, the type of its state, rows are added as they come and are not kept. Names with
-    types are a STRUCT: the state is a dict.
+    With `state`, which declares the type of its state, rows are added as they come and are not
+    kept. If `state` maps names to types, the state is a dict and has a STRUCT type.
 
     >>> @aggregate
     ... class Longest:
@@ -134,7 +134,7 @@ def operator(
 ) -> Callable[[type], OperatorFunction]:
     """Declare a stateful operator: a class with `on_event(event, ctx)` and optionally `on_time`.
 
-    `columns` are those of the rows that it emits; `state` are the attributes that a snapshot keeps,
+    `columns` are those of the rows that it emits. `state` are the attributes that a snapshot keeps,
     by default those that the class annotates.
 
     >>> @operator(columns={"total": "BIGINT"})
@@ -161,7 +161,7 @@ def operator(
 
 
 def result_type(function: object) -> pa.DataType | None:
-    """Return the type that a function's annotation says of its result, if it says one.
+    """Return the type that a function's annotation declares for its result, or None.
 
     >>> def longest(texts: list[str]) -> int | None: ...
     >>> str(result_type(longest)), result_type(len)
@@ -173,7 +173,7 @@ def result_type(function: object) -> pa.DataType | None:
         return None
     try:
         return python_type(typing.get_type_hints(function).get("return"))
-    except Exception:  # an annotation may be any expression, and need not be one that works
+    except Exception:  # an annotation may be any expression, even one that fails
         return None
 
 
@@ -220,7 +220,9 @@ def _returned(function: Callable[..., object], name: str) -> pa.DataType:
 
 
 def _added(cls: type) -> tuple[pa.DataType, ...]:
-    """Return the types of `add`'s values: what follows self (unless static) and the state."""
+    """Return the types of `add`'s values: its parameters without self and the state.
+
+    A static method has no self."""
     add = _method(cls, "add")
     hints, names = _hints(add), list(inspect.signature(add).parameters)
     skipped = 1 if isinstance(inspect.getattr_static(cls, "add"), staticmethod) else 2
@@ -239,7 +241,7 @@ def _method(cls: type, name: str) -> Callable[..., object]:
 
 
 def _name(function: Callable[..., object]) -> str:
-    """Return the name of a function, which must be one that gives values when it is called."""
+    """Return the name of a function; raise PlanError if it has none, or if a call runs nothing."""
     name = getattr(function, "__name__", None)
     if not callable(function) or not isinstance(name, str):
         raise PlanError(f"a {type(function).__name__} is not a function with a name")

@@ -2,9 +2,9 @@
 
 Contract
 1. All of it must be deterministic: the same arguments give the same result, in any process.
-2. Every object is identified by its name and by what it wraps; it is part of the plan, and only
+2. Every object is identified by its name and by what it wraps. It is part of the plan, and only
    kernels call it. An exception that it raises reaches the user as `OperatorFailed`.
-3. An operator's `emit` takes vs ≥ the current time. `on_time(t)` fires only for a t that was
+3. An operator's `emit` requires vs ≥ the current time. `on_time(t)` fires only for a t that was
    registered, after all events with vs < t and before those at t, by key.
 """
 
@@ -28,11 +28,11 @@ Kind = TypeVar("Kind")
 
 
 _LONGEST = 2000
-"""Characters of an exception's text that are shown."""
+"""How many characters of an exception's text are shown."""
 
 
 def describe(error: BaseException) -> str:
-    """Write the kind and the text of what the user's code raised."""
+    """Return the kind and the text of an exception of the user's code."""
     try:
         text = str(error)
     except KeyboardInterrupt:
@@ -45,7 +45,7 @@ def describe(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """A `ScalarFunction` is made by `@weir.udf`; `vectorised` ones take and return Arrow arrays."""
+    """A scalar function of `@weir.udf`; `vectorised` ones take and return Arrow arrays."""
 
     name: str
     function: Callable[..., object]
@@ -53,7 +53,7 @@ class ScalarFunction:
     result: pa.DataType
     vectorised: bool = False
     imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
-    """The file that it is from, if IMPORT ran that; see `imported_files.py`."""
+    """The file that it comes from, if IMPORT ran that file; see `imported_files.py`."""
 
     def __call__(self, *values: object) -> object:
         return self.function(*values)
@@ -64,11 +64,11 @@ class ScalarFunction:
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """An `AggregateFunction` is made by `@weir.aggregate` of a class with zero, add and result.
+    """An aggregate that `@weir.aggregate` makes from a class with zero, add and result.
 
-    `zero() -> state`, `add(state, *values) -> state`, `result(state) -> value`; optional are
-    `remove(state, *values) -> state` and `merge(state, state) -> state`. These are used only when
-    `exact` says that they give the very value that adding in order would.
+    The methods are `zero() -> state`, `add(state, *values) -> state`, `result(state) -> value`.
+    Optional are `remove(state, *values) -> state` and `merge(state, state) -> state`. These are
+    used only if `exact` declares that they return exactly what adding in order would.
     """
 
     name: str
@@ -77,11 +77,11 @@ class AggregateFunction:
     result: pa.DataType
     exact: bool = False
     imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
-    """The file that it is from, if IMPORT ran that; see `imported_files.py`."""
+    """The file that it comes from, if IMPORT ran that file; see `imported_files.py`."""
 
     @property
     def undeclared(self) -> UndeclaredAssignment | None:
-        """Return a line that sets an attribute, if there is one: only what is returned is kept."""
+        """Return a line that sets an attribute, or None; only returned values are kept."""
         entries = ("zero", "add", "remove", "merge", "result")
         return undeclared_assignment(self.implementation, entries, ())
 
@@ -91,9 +91,9 @@ class AggregateFunction:
 
 @dataclass(frozen=True, slots=True)
 class FoldingAggregate(AggregateFunction):
-    """A `FoldingAggregate` is an aggregate that declares the type of its state.
+    """An aggregate that declares the type of its state.
 
-    Rows are added as they come, and a snapshot keeps the states in place of the rows.
+    Rows are added as they come, and a snapshot keeps the states instead of the rows.
     """
 
     state: pa.DataType = field(kw_only=True)
@@ -101,12 +101,11 @@ class FoldingAggregate(AggregateFunction):
 
 @dataclass(frozen=True, slots=True)
 class OperatorFunction:
-    """An `OperatorFunction` is made by `@weir.operator` of a class with `on_event(self, event,
-    ctx)`.
+    """An operator that `@weir.operator` makes from a class with `on_event(self, event, ctx)`.
 
     `on_time(self, time, ctx)` is optional; `columns` are those of the rows that it emits. There is
-    one instance of the class per key; the attributes named in `state` (with their types) are what a
-    snapshot keeps of it.
+    one instance of the class per key. A snapshot keeps the attributes in `state`, which has their
+    types.
     """
 
     name: str
@@ -114,10 +113,10 @@ class OperatorFunction:
     columns: tuple[tuple[str, pa.DataType], ...]
     state: tuple[tuple[str, pa.DataType], ...]
     imported: ImportedFrom | None = field(default=None, compare=False, repr=False)
-    """The file that it is from, if IMPORT ran that; see `imported_files.py`."""
+    """The file that it comes from, if IMPORT ran that file; see `imported_files.py`."""
 
     def __call__(self, *args: object) -> OperatorCall:
-        """Return the operator with its constants, as `Op(30m)` in PROCESS, REDUCE and COMBINE."""
+        """Return the operator with its constants, as in PROCESS, REDUCE and COMBINE: `Op(30m)`."""
         return OperatorCall(self, args)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
@@ -126,8 +125,7 @@ class OperatorFunction:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCall:
-    """An `OperatorCall` is `Op(30m)` in PROCESS, REDUCE or COMBINE: the operator and its
-    constants."""
+    """`Op(30m)` in PROCESS, REDUCE or COMBINE: the operator and its constants."""
 
     operator: OperatorFunction
     args: tuple[object, ...]
@@ -138,10 +136,10 @@ class OperatorCall:
 
     @property
     def misfit(self) -> str | None:
-        """Say what is wrong with the arguments, if anything is and the class says what it takes."""
+        """Return what is wrong with the arguments, or None if they fit the class's signature."""
         try:
             signature = inspect.signature(self.operator.implementation)
-        except ValueError:  # made by a type of C without a signature
+        except ValueError:  # from a C type without a signature
             return None
         try:
             signature.bind(*self.args)
@@ -151,14 +149,14 @@ class OperatorCall:
 
     @property
     def undeclared(self) -> UndeclaredAssignment | None:
-        """Return a line that sets an attribute which is not declared as state, if there is one."""
+        """Return a line that sets an attribute that is not declared as state, or None."""
         declared = [name for name, _ in self.operator.state]
         entries = ("on_event", "on_time")
         return undeclared_assignment(self.operator.implementation, entries, declared)
 
 
 class EmittingApp(ABC):
-    """An `EmittingApp` is an app of event handlers (`handlers/api/app.py`), as scripts know it."""
+    """An app of event handlers (`handlers/api/app.py`), as scripts know it."""
 
     name: str
 
@@ -179,12 +177,12 @@ class EmittingApp(ABC):
 
     @abstractmethod
     def travel_with(self, file: ImportedFrom) -> None:
-        """Note which file the app is from: other processes get the file's text."""
+        """Store the file that the app comes from, whose text other processes get."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserFunctions:
-    """`UserFunctions` are the user's functions and apps that a program can use, by name."""
+    """The user's functions and apps that a program can use, by name."""
 
     scalars: Mapping[str, ScalarFunction] = field(default_factory=dict)
     aggregates: Mapping[str, AggregateFunction] = field(default_factory=dict)
@@ -193,7 +191,7 @@ class UserFunctions:
 
     @classmethod
     def of(cls, objects: Iterable[object]) -> UserFunctions:
-        """Collect those objects that a decorator made; of equal names the last one counts.
+        """Collect the objects that a decorator made; of equal names, the last one counts.
 
         >>> UserFunctions.of([1, "no function"]) == UserFunctions()
         True
@@ -207,7 +205,7 @@ class UserFunctions:
         )
 
     def travelling_with(self, file: ImportedFrom) -> UserFunctions:
-        """Return the same functions, each with the file that it is from."""
+        """Return the same functions, each with the file that it comes from."""
         for app in self.apps.values():
             app.travel_with(file)
         return UserFunctions(
@@ -218,7 +216,7 @@ class UserFunctions:
         )
 
     def __or__(self, other: UserFunctions) -> UserFunctions:
-        """Return the functions of both; of equal names the other's counts."""
+        """Return the functions of both; of equal names, the other's counts."""
         return UserFunctions(
             {**self.scalars, **other.scalars},
             {**self.aggregates, **other.aggregates},
@@ -228,7 +226,7 @@ class UserFunctions:
 
 
 def _is_a(thing: object, kind: type[Kind]) -> TypeGuard[Kind]:
-    # By its type alone: any object of the user's may be here, and say what it likes of its class.
+    # By the type alone: a user's object may be here, and may lie about its class.
     return issubclass(type(thing), kind)
 
 
@@ -242,7 +240,7 @@ def _reduced(
     kind: str,
     protocol: SupportsIndex,
 ) -> str | tuple[Any, ...]:
-    """Let pickle keep where an imported function is from, and all of one that is not."""
+    """Let pickle store only the origin of an imported function, and any other function whole."""
     if imported is None:
         return object.__reduce_ex__(function, protocol)
     return _function_of, (imported, kind, function.name)

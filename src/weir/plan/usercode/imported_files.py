@@ -2,15 +2,15 @@
 
 Rules
 1. A function of an imported file travels as the text of the program's files and its name there.
-   Every process that gets one runs all the program's files first, in their order and once: what
-   running them did (a table that was filled in another module, a setting of `decimal`) is done in
-   the process that parsed the program, in Spark's workers and in hosts.
-2. The files import modules of the program's folder by their plain names. These travel as texts, and
-   belong to this program alone: two programs in one process may each have a `helper.py`. They are
-   loaded under names of the program's own, so they do not show in `sys.modules` by their plain
-   ones.
-3. What is run is the text that was read when the program was parsed, here and elsewhere: never
-   Python's cache, which may be older than a change within the same second.
+   Every process that gets one first runs all the program's files once, in their order. So their
+   side effects (a table that was filled in another module, a setting of `decimal`) exist in the
+   process that parsed the program, in Spark's workers and in hosts.
+2. The files import modules of the program's folder by their plain names. These modules travel as
+   texts and belong only to this program: two programs in one process may each have a `helper.py`.
+   They are loaded under names of the program's own, so `sys.modules` does not have them under their
+   plain names.
+3. The text that runs, here and elsewhere, is the one that was read when the program was parsed. It
+   never comes from Python's cache, which may be older than a change within the same second.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ from weir.plan.usercode.module_search import ModuleText
 Thing = TypeVar("Thing")
 
 IMPORTED = "weir_import_"
-"""What the names of imported files' modules begin with."""
+"""The prefix of the module names of imported files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """An `ImportedFile` is one that IMPORT named, with those modules of the folder that it may
-    import and that no file before it did."""
+    """A file that IMPORT named, with the modules of the folder that it may import.
+
+    Modules that came with an earlier file are left out."""
 
     path: str
     source: bytes
@@ -50,8 +51,7 @@ class ImportedFile:
 
 
 class ImportedFiles:
-    """`ImportedFiles` are those of one program, in order; the list grows while the program is
-    parsed."""
+    """The imported files of one program, in order; the list grows while the program is parsed."""
 
     def __init__(self) -> None:
         self._files: list[ImportedFile] = []
@@ -59,7 +59,7 @@ class ImportedFiles:
         self._space = _Space(f"{IMPORTED}/{next(_numbers)}")  # no file has such a name
 
     def run(self, path: Path, source: bytes, modules: Mapping[str, ModuleText]) -> ModuleType:
-        """Run a file that IMPORT names, and that imports these modules of the folder."""
+        """Run a file that IMPORT names; it imports these modules of the folder."""
         new = [text for name, text in sorted(modules.items()) if name not in self._space.texts]
         file = ImportedFile(str(path), source, tuple(new))
         ran = self._run(file)
@@ -83,17 +83,17 @@ class ImportedFiles:
         return module
 
     def functions(self, at: int = -1) -> UserFunctions:
-        """Return the functions of a file by its number, or of that which was run last."""
+        """Return the functions of a file by its number, by default the file that ran last."""
         number = at % len(self._ran)
         functions = UserFunctions.of(vars(self._ran[number]).values())
         return functions.travelling_with(ImportedFrom(self, number))
 
     def module(self, at: int) -> ModuleType:
-        """Return what running a file made, by the file's number."""
+        """Return the module of a file, by the file's number."""
         return self._ran[at]
 
     def home_of(self, function: FunctionType) -> int | str | None:
-        """Return the number of the file or the name of the module that a function is from."""
+        """Return where a function comes from: the number of its file or the name of its module."""
         names = function.__globals__
         for number, module in enumerate(self._ran):
             if vars(module) is names:
@@ -102,13 +102,13 @@ class ImportedFiles:
         return name if self._space.holds(name) and vars(self.named(name)) is names else None
 
     def named(self, home: int | str) -> ModuleType:
-        """Return a file's module by its number, or one of the folder by its name."""
+        """Return a file's module by its number, or one of the folder's modules by its name."""
         if isinstance(home, int):
             return self._ran[home]
         return self._space.load(home)
 
     def text(self, path: str) -> bytes | None:
-        """Return the text that was run from a path, if it is one of the program's."""
+        """Return the text that ran from a path, if it belongs to the program."""
         for file in self._files:
             texts = {file.path: file.source, **{m.path: m.source for m in file.modules}}
             if path in texts:
@@ -123,13 +123,13 @@ class ImportedFiles:
 
 @dataclass(frozen=True, slots=True)
 class ImportedFrom:
-    """`ImportedFrom` says from which file of a program a function is."""
+    """The file of a program that a function comes from."""
 
     files: ImportedFiles
     number: int
 
     def functions(self) -> UserFunctions:
-        """Return the functions of the file, as they are in this process."""
+        """Return the file's functions, as they are in this process."""
         return self.files.functions(self.number)
 
     @property
@@ -137,14 +137,15 @@ class ImportedFrom:
         return str(self.files.module(self.number).__file__)
 
     def things(self) -> tuple[object, ...]:
-        """Return everything that the file gave a name, as it is in this process."""
+        """Return all named objects of the file, as they are in this process."""
         return tuple(vars(self.files.module(self.number)).values())
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedFunction:
-    """A `CarriedFunction` is a function of a program's file that has no name there, or none that
-    pickle could find: it travels as its code, and runs among the names of that file."""
+    """A function of a program's file that pickle cannot find there by name.
+
+    It travels as its code, and runs with the globals of that file."""
 
     function: FunctionType
     imported: ImportedFrom
@@ -168,7 +169,7 @@ class CarriedFunction:
 
 
 def carried(thing: Thing, imported: ImportedFrom | None) -> Thing | CarriedFunction:
-    """Return a function of a program's file in a form that travels; anything else as it is."""
+    """Return a function of a program's file in a form that travels; return others unchanged."""
     if imported is None or not isinstance(thing, FunctionType):
         return thing
     return CarriedFunction(thing, imported) if imported.files.home_of(thing) is not None else thing
@@ -192,12 +193,11 @@ def _carried_here(
 
 _numbers = count()
 _arrived_here: dict[tuple[ImportedFile, ...], ImportedFiles] = {}
-"""The programs whose files this process has run, and sent or received."""
+"""The programs whose files this process has run, because it sent or received them."""
 
 
 def _arrived(files: tuple[ImportedFile, ...]) -> ImportedFiles:
-    """Run the files in a process that has unpickled them; those that ran here before are not run
-    again."""
+    """Run the files in a process that has unpickled them, unless they already ran here."""
     if files in _arrived_here:
         return _arrived_here[files]
     imported = ImportedFiles()
@@ -206,7 +206,7 @@ def _arrived(files: tuple[ImportedFile, ...]) -> ImportedFiles:
             imported._run(file)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # SystemExit, too, is just an error here
+        except BaseException as error:  # here, SystemExit is an ordinary error too
             raise RunError(
                 f"IMPORT '{Path(file.path).name}' cannot be run in a worker: {describe(error)} "
                 f"(on {socket.gethostname()})"
@@ -220,7 +220,7 @@ def _arrived(files: tuple[ImportedFile, ...]) -> ImportedFiles:
 
 
 class _Space:
-    """A `_Space` holds the modules of one program's folder: `helper` is loaded as `PREFIX.helper`.
+    """The modules of one program's folder: `helper` is loaded as `PREFIX.helper`.
 
     The program's files and modules have an `__import__` of their own, which Python's import
     statements call: it looks here first.
@@ -250,7 +250,7 @@ class _Space:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """Import as a statement of the program's code says."""
+        """Import a module for an import statement of the program's code."""
         top = name.partition(".")[0]
         if level or not self.holds(top):
             return self._plain_import(name, globals, locals, fromlist or (), level)
@@ -261,12 +261,12 @@ class _Space:
         return self._import(name, fromlist=("",))
 
     def holds(self, name: str) -> bool:
-        """Tell whether a module is here, or a package that has no text of its own."""
+        """Tell whether a module is here, or a package without a text of its own."""
         return name in self.texts or any(other.startswith(f"{name}.") for other in self.texts)
 
 
 class _SpaceFinder(MetaPathFinder):
-    """Finds the modules of all programs that this process has run files of."""
+    """Finds the modules of all programs whose files this process has run."""
 
     def __init__(self) -> None:
         self.spaces: dict[str, _Space] = {}

@@ -1,8 +1,8 @@
-"""Descriptions of functions that Weir makes from the user's source; a plan can compare them.
+"""Descriptions of functions that Weir makes from the user's source; plans can compare them.
 
-A handler's expression that does not become a column expression is called row by row. Its function
-is made in each process that calls it, from a description that can be compared, pickled and given a
-fingerprint; a `ScalarFunction` holds the description in place of a function.
+A handler's expression that cannot become a column expression is called row by row. Each process
+that calls it makes its function from a description that can be compared, pickled and given a
+fingerprint. A `ScalarFunction` has the description instead of a function.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 RowLoop: TypeAlias = Callable[[Callable[[object], None], Iterable[tuple[object, ...]]], None]
-"""Takes what to do with each result, and the rows: tuples of arguments."""
+"""Takes a function for each result, and the rows: tuples of arguments."""
 
 
 def plain_function(function: Callable[..., object]) -> Callable[..., object]:
-    """Return what is called, made in this process if it has to be."""
+    """Return the function to call; make it in this process if necessary."""
     return function.make() if isinstance(function, MadeFunction) else function
 
 
 class MadeFunction(ABC):
-    """A `MadeFunction` describes a function; `make` gives the function itself.
+    """Describes a function; `make` returns the function itself.
 
     Subclasses are frozen dataclasses. `file` is that of the user's source, as messages name it.
     """
@@ -31,24 +31,23 @@ class MadeFunction(ABC):
 
     @abstractmethod
     def make(self) -> Callable[..., object]:
-        """Return the function of one row's arguments; the same one in each call."""
+        """Return the function of one row's arguments; every call returns the same one."""
 
     @abstractmethod
     def make_loop(self) -> RowLoop:
-        """Return a function that calls it for many rows, with less to do for each."""
+        """Return a function that calls it for many rows, at a lower cost per row."""
 
     @abstractmethod
     def identity(self) -> tuple[object, ...]:
-        """Return what its fingerprint is taken of: all that it computes, without lines."""
+        """Return what its fingerprint covers: all that it computes, without line numbers."""
 
     @abstractmethod
     def lines(self) -> tuple[int, ...]:
-        """Return the lines of its parts, which errors name: functions that are equal may differ in
-        them."""
+        """Return the lines of its parts, for errors; equal functions may differ in them."""
 
     @property
     def __wrapped__(self) -> Callable[..., object]:
-        """Where messages look for the code of a function that failed."""
+        """The function whose code messages show after a failure."""
         return self.make()
 
     def __call__(self, *args: object) -> object:

@@ -1,11 +1,11 @@
 """Finds the modules that the user's code imports, from its import statements; runs nothing.
 
 Rules
-1. Modules in the program's folder are found there first, but for names that are Python's own or
-   Weir's. Such modules are text: they travel with the program (`imported_files.py`).
-2. All others are found where Python would find them. Those that are neither Python's own, nor
+1. Modules are looked up in the program's folder first, except for names that are Python's own or
+   Weir's. Modules in that folder are text: they travel with the program (`imported_files.py`).
+2. All others are looked up where Python would find them. Modules that are neither Python's own, nor
    Weir's, nor installed (site-packages) are the user's too.
-3. What an import statement does not name (`importlib.import_module`) is not found.
+3. A module that no import statement names (`importlib.import_module`) is not found.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ONLY_FOR_TYPES = frozenset(("TYPE_CHECKING", "typing.TYPE_CHECKING"))
 
 @dataclass(frozen=True, slots=True)
 class ModuleText:
-    """A `ModuleText` is a module of the user's own, as its file was when it was read."""
+    """A module of the user's own, with its text when it was read."""
 
     name: str
     path: str
@@ -37,25 +37,26 @@ class ModuleText:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is Python, and no compiled module."""
+        """Whether it is Python text, not a compiled module."""
         return self.path.endswith(".py")
 
 
 @dataclass(frozen=True, slots=True)
 class ReachedModules:
-    """`ReachedModules` are those that some code imports, directly or not."""
+    """The modules that some code imports, directly or not."""
 
     travelling: dict[str, ModuleText] = field(default_factory=dict)
-    """Those in the program's folder."""
+    """The modules in the program's folder."""
     others: dict[str, ModuleText] = field(default_factory=dict)
-    """Those that are the user's and lie elsewhere."""
+    """The user's modules elsewhere."""
     needed: dict[str, str] = field(default_factory=dict)
-    """The packages and modules that do not travel, with the file or module that imports each;
-    only those that are here."""
+    """The packages and modules that do not travel, with the file or module that imports each.
+
+    Only those that exist here are included."""
 
 
 def reached_from(source: bytes, name: str, folder: Path) -> ReachedModules:
-    """Find what a file of this name imports, directly or not."""
+    """Find the modules that a file of this name imports, directly or not."""
     reached = ReachedModules()
     _reach(reached, _imports(source, "", name), folder)
     return reached
@@ -69,7 +70,7 @@ def reached_modules(names: list[str]) -> ReachedModules:
 
 
 def is_users(module: str) -> bool:
-    """Tell whether a module is the user's own, and has a file."""
+    """Tell whether a module is the user's own and has a file."""
     return _user_file(module) is not None
 
 
@@ -102,7 +103,7 @@ def _reach(reached: ReachedModules, imports: list[_Import], folder: Path | None)
 
 
 def _imports(source: bytes, package: str, by: str) -> list[_Import]:
-    """Return the full names of what a source may import; not all of them need be modules."""
+    """Return the full names of what a source may import; some may not be modules."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -123,7 +124,7 @@ def _imports(source: bytes, package: str, by: str) -> list[_Import]:
 
 
 def _only_for_types(tree: ast.Module) -> Iterator[ast.AST]:
-    """Return what no process runs: the bodies of `if TYPE_CHECKING`."""
+    """Yield the nodes of code that no process runs: the bodies of `if TYPE_CHECKING`."""
     for block in ast.walk(tree):
         if isinstance(block, ast.If) and ast.unparse(block.test) in _ONLY_FOR_TYPES:
             for statement in block.body:
@@ -139,7 +140,7 @@ def _prefixes(name: str) -> Iterator[str]:
 
 
 def _in_folder(name: str, folder: Path) -> ModuleText | None:
-    """Read a module that lies in the program's folder."""
+    """Read a module from the program's folder; None if it is not there."""
     top = name.partition(".")[0]
     if top in _NEVER_USERS or not _holds(folder, top):
         return None
@@ -151,8 +152,9 @@ def _in_folder(name: str, folder: Path) -> ModuleText | None:
 
 
 def _holds(folder: Path, top: str) -> bool:
-    """Tell whether a package or module is the folder's. As for Python, a folder without
-    `__init__.py` is a package only if there is no other of its name."""
+    """Tell whether the folder contains this package or module.
+
+    As in Python, a folder without `__init__.py` is a package only if nothing else has its name."""
     if (folder / top / "__init__.py").is_file() or (folder / f"{top}.py").is_file():
         return True
     spec = PathFinder.find_spec(top)
@@ -165,7 +167,7 @@ def _elsewhere(name: str) -> ModuleText | None:
 
 
 def _user_file(name: str) -> Path | None:
-    """Return the file of a module that is the user's own and does not travel."""
+    """Return the file of a user's module that does not travel, or None."""
     if name.split(".")[0] in _NEVER_USERS:
         return None
     module = sys.modules.get(name)
@@ -177,7 +179,7 @@ def _user_file(name: str) -> Path | None:
 
 
 def _origin(name: str) -> str | None:
-    """Return where Python would find a module that nobody has imported yet."""
+    """Return where Python would find a module that has not been imported yet."""
     path = None
     spec = None
     for prefix in _prefixes(name):
@@ -189,10 +191,10 @@ def _origin(name: str) -> str | None:
 
 
 def _is_here(top: str) -> bool:
-    """Tell whether there is such a package or module that machines may lack."""
+    """Tell whether this package or module exists here and could be missing on other machines."""
     if top in _NEVER_USERS:
         return False
     try:
         return find_spec(top) is not None
-    except ValueError:  # a module that was made by hand
+    except ValueError:  # a module that was created by hand
         return False

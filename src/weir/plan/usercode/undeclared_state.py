@@ -1,11 +1,12 @@
 """Finds where the methods of a user's class set attributes that are not declared as state.
 
-A restart makes a new instance and gives it the declared state; whatever else a call left in it is
-lost, and the answer differs from there on. What `__init__` sets is set again, so it is safe.
+A restart makes a new instance and restores the declared state. Anything else that a call left in
+the instance is lost, and the answer differs from then on. What `__init__` sets is set again, so it
+is safe.
 
-The source of the methods shows plain assignments (`self.last = …`), in the methods that Weir calls
-and in those of the class that these use. Other ways (`setattr`, a list that is changed in place)
-show when the operator runs (`kernels/operators/instance_changes.py`).
+The source shows plain assignments (`self.last = …`) in the methods that Weir calls, and in other
+methods of the class that these call. Other changes (`setattr`, a list that is changed in place) are
+detected when the operator runs (`kernels/operators/instance_changes.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LOST = "a restart would lose it"
 
 
 def declare_hint(attribute: str) -> str:
-    """Say how to declare an attribute of an operator as state."""
+    """Return a hint how to declare an attribute of an operator as state."""
     return (
         f"annotate it in the class with its type, as in `{attribute}: int`; what one call alone "
         "needs is a local variable"
@@ -30,7 +31,7 @@ def declare_hint(attribute: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class UndeclaredAssignment:
-    """An `UndeclaredAssignment` is a line that sets an attribute which is not declared."""
+    """A line that sets an attribute that is not declared."""
 
     attribute: str
     method: str
@@ -47,7 +48,7 @@ def undeclared_assignment(
     """Return the first assignment to an undeclared attribute that calls of these methods reach."""
     reached = [function for name in entries for function in _functions(cls, name)]
     seen = set(reached)
-    for function in reached:  # it grows
+    for function in reached:  # the list grows
         tree = _tree(function)
         own = _own_name(tree)
         if tree is None or own is None:
@@ -65,8 +66,9 @@ def undeclared_assignment(
 
 
 def _functions(cls: type, name: str) -> Iterator[FunctionType]:
-    """Give the functions of this name, of the class and of those that it inherits from (`super()`
-    may call them)."""
+    """Yield the functions of this name, of the class and of its base classes.
+
+    `super()` may call the latter."""
     for owner in cls.__mro__:
         member = owner.__dict__.get(name)
         parts = (
@@ -77,7 +79,7 @@ def _functions(cls: type, name: str) -> Iterator[FunctionType]:
 
 
 def _tree(function: FunctionType) -> ast.FunctionDef | None:
-    """Parse a method; None where there is no source."""
+    """Parse a method; return None if there is no source."""
     try:
         module = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
@@ -87,7 +89,7 @@ def _tree(function: FunctionType) -> ast.FunctionDef | None:
 
 
 def _own_name(tree: ast.FunctionDef | None) -> str | None:
-    """Return what a method calls its instance."""
+    """Return the name that a method uses for its instance."""
     arguments = [] if tree is None else [*tree.args.posonlyargs, *tree.args.args]
     return arguments[0].arg if arguments else None
 
@@ -109,13 +111,13 @@ def _used(tree: ast.FunctionDef, own: str) -> Iterator[str]:
 
 
 def _mangled(attribute: str, function: FunctionType) -> str:
-    """Return the name under which Python keeps an attribute: `__x` of a class is its own."""
+    """Return the name under which Python stores an attribute; a class has its own `__x`."""
     owner = function.__qualname__.rpartition(".")[0].rpartition(".")[2].lstrip("_")
     private = attribute.startswith("__") and not attribute.endswith("__") and owner
     return f"_{owner}{attribute}" if private else attribute
 
 
 def _is_managed(cls: type, attribute: str) -> bool:
-    """Tell whether the class has code that runs when the attribute is set, such as a property."""
+    """Tell whether setting the attribute runs code of the class, such as a property's."""
     member = inspect.getattr_static(cls, attribute, None)
     return hasattr(type(member), "__set__") and not isinstance(member, MemberDescriptorType)
