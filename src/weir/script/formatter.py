@@ -160,8 +160,9 @@ def _words(source: ProgramSource) -> tuple[list[_LaidToken], list[tuple[str, boo
 
 def _comments(gap: str, follows: bool, ends: bool) -> tuple[list[str], list[str], str, list[bool]]:
     """Sort the comments between two tokens. Return those on lines of their own, those on one line
-    with both tokens, and the one that ends the line of the first token; then, for each comment of
-    the first kind and for the second token, whether a blank line stood before it."""
+    with the second token, and the one that ends the first token's line. The booleans say whether a
+    blank line stood before each comment of the first kind or, without any, before the second
+    token."""
     comments, breaks, at = [], [], 0
     for match in _COMMENT.finditer(gap):
         breaks.append(gap[at : match.start()].count("\n"))
