@@ -28,7 +28,7 @@ PARALLELISM = (1, 2, 3)
 
 CALLS = "a function called again returns another value: it is random, counts, or keeps things"
 GROUPS = "a function or an operator depends on which rows come together, or in which order"
-SPREAD = "vertices or functions share something, or the answer depends on an order that is not fixed"
+SPREAD = "vertices or functions share something, or the result depends on an arbitrary order"
 KEPT = "an operator keeps something that is not in its declared state"
 AGAIN = "a function or an operator keeps something outside of its declared state"
 PROCESS = "it uses `hash()`, the order of a set, the time zone, the locale or the environment"
