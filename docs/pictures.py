@@ -190,7 +190,7 @@ LIFETIMES = [
     Picture(
         "stitch",
         "SELECT v FROM A WITH STITCH",
-        "One row where one ends and an equal one begins; overlaps stay.",
+        "Two equal rows become one if the second begins where the first ends; overlaps stay.",
         PIECES,
     ),
 ]

@@ -1,7 +1,8 @@
 """Every error that Weir raises, in one tree.
 
-A message says where it happened, what was expected, what came, and what to do. Exceptions of other
-libraries are mapped to these where they come in. All of them pickle: they cross processes.
+A message says where the error happened, what was expected, what was found, and what to do.
+Exceptions of other libraries are converted where they enter Weir. All errors can be pickled,
+because they cross processes.
 
     WeirError
       ScriptError            the program's text is wrong (line, column, caret, hint)
@@ -26,14 +27,15 @@ from typing import Self, TypeAlias
 from weir.wording import visible
 
 SHOWN_BEFORE = 100
-"""Characters of a line that are shown before the position of an error, and about as many after."""
+"""Characters of a line that are shown before the position of an error; about as many are shown
+after."""
 Position: TypeAlias = tuple[int, int]
 """Line and column in a script, both from 1."""
 
 
 class ProgramPlace(tuple[int, int]):
-    """A `ProgramPlace` is a `Position` that knows its file and its line's text, so that an error
-    can point there in another process too.
+    """A `Position` that knows its file and the text of its line, so that an error can point there
+    in another process too.
 
     >>> place = ProgramPlace(1, 8, "a.weir", "SELECT w FROM A")
     >>> print(place.pointed("no column `w`"))
@@ -54,19 +56,20 @@ class ProgramPlace(tuple[int, int]):
         return ProgramPlace, (*self, self.file, self.text)
 
     def pointed(self, message: str) -> str:
-        """Return a message with the place before it, and the line with a caret below it."""
+        """Return a message that begins with the place, followed by the line with a caret below
+        it."""
         line, column = self
         where = f"{visible(self.file)}, " if self.file else ""
         return f"{where}line {line}, column {column}: {message}{self.caret}"
 
     @property
     def caret(self) -> str:
-        """The line with a caret below it, as lines to append; nothing where there is no text."""
+        """The line with a caret below it, to append to a message; empty if there is no text."""
         return _caret_lines(_SECRET.sub(_stars, self.text), self[1])
 
 
 LONGEST_EVENT = 4000
-"""Characters of an event, or of a cause, that a message shows; one value may be as large as the
+"""How many characters of an event, or of a cause, a message shows; a single value may fill the
 memory."""
 
 
@@ -95,7 +98,7 @@ _SECRET = re.compile(
     r"(?<=://)[^\s'/@]*:[^\s'@]*(?=@)|(?<=(?:s3|gs|az)://)[^\s'/@]+(?=@)"
     r"|\b(?:s3|gs|az|abfss)://[^\s'?]*\?[^\s'/?]*=[^\s']*"
 )
-"""What stands in a URL where a password or a signature may stand (`plan/urls.py` refuses it)."""
+"""The parts of a URL that may be a password or a signature (`plan/urls.py` rejects them)."""
 
 
 class ScriptError(WeirError):
@@ -119,7 +122,7 @@ class ScriptError(WeirError):
     ) -> None:
         self.message, self.hint = _shortened(message), _shortened(hint)
         self.line, self.column, self.file = line, column, file
-        lines = source.split("\n")  # as `ProgramSource` counts them
+        lines = source.split("\n")  # counted as in `ProgramSource`
         shown = lines[line - 1].rstrip("\r") if 0 < line <= len(lines) else ""
         self.source_line = _SECRET.sub(_stars, shown)
         super().__init__(self._render())
@@ -127,7 +130,7 @@ class ScriptError(WeirError):
     def _render(self) -> str:
         where = f"{visible(self.file)}, " if self.file else ""
         text = f"{where}line {self.line}, column {self.column}: {visible(self.message)}"
-        if not self.line:  # what is wrong stands nowhere in the text
+        if not self.line:  # the error has no place in the text
             text = visible(self.message)
         text += _caret_lines(self.source_line, self.column)
         return f"{text}\n  hint: {visible(self.hint)}" if self.hint else text
@@ -140,20 +143,20 @@ def _stars(match: re.Match[str]) -> str:
 def _caret_lines(source_line: str, column: int) -> str:
     if not source_line:
         return ""
-    # Of a very long line, what stands around the position.
+    # Of a very long line, show the part around the position.
     start = max(0, column - 1 - SHOWN_BEFORE)
     end = start + 2 * SHOWN_BEFORE
     before = visible(source_line[start : column - 1])
     after = visible(source_line[max(start, column - 1) : end])
     before = f"…{before}" if start else before
     after = f"{after}…" if end < len(source_line) else after
-    # Tabs stay tabs under the line, so that the caret stands where the eye looks.
+    # Tabs stay tabs under the line, so that the caret is below the right character.
     indent = "".join(c if c == "\t" else " " for c in before)
     return f"\n  {before}{after}\n  {indent}^"
 
 
 _LONGEST = 400
-"""Characters of a text that are shown."""
+"""The largest number of characters shown of a text."""
 
 
 def _shortened(text: str) -> str:
@@ -163,8 +166,8 @@ def _shortened(text: str) -> str:
 class PlanError(WeirError):
     """A program parses but cannot be planned.
 
-    `position` is set if the program is a script. If it is made in Python and the advice has other
-    words there, `python` is the hint.
+    `position` is set if the program is a script. `python` is the hint for programs made in Python,
+    if it has to be worded differently.
 
     >>> print(PlanError("a stream in a join needs a name", hint='as_("…")'))
     a stream in a join needs a name; as_("…")
@@ -187,12 +190,12 @@ class UnknownAttribute(PlanError, AttributeError):
 
     def __init__(self, message: str, name: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
-        self.name = name  # set, so that Python's traceback adds no guess of its own
+        self.name = name  # set, so that Python's traceback does not add its own guess
 
 
 class PlanWarning(UserWarning):
-    """The program runs, but probably not as it was meant to. `weir run --strict` makes an error of
-    it, as `warnings.simplefilter("error", PlanWarning)` does in Python.
+    """The program runs, but probably not as intended. `weir run --strict` turns this warning into
+    an error, and so does `warnings.simplefilter("error", PlanWarning)` in Python.
 
     >>> issubclass(PlanWarning, UserWarning)
     True
@@ -200,7 +203,8 @@ class PlanWarning(UserWarning):
 
 
 class InputError(WeirError):
-    """The data of a source is wrong: in which file, line and column, and what stood there.
+    """The data of a source is wrong. The message names the file, line and column, and the wrong
+    value.
 
     >>> print(InputError("'x' is not a valid BIGINT", file="a.jsonl", line=3, column="v"))
     a.jsonl, line 3, column v: 'x' is not a valid BIGINT
@@ -230,13 +234,13 @@ class RunError(WeirError):
     """
 
     is_guard = False
-    """Whether a guard of handlers ended the run, which the plain loop over them does not have."""
+    """Whether a guard of handlers ended the run; the plain loop over the handlers has no guards."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedRow:
-    """A `FailedRow` is the row on which an operator failed: the port of the operator, the row's
-    index in the batch, and its origin, if rows have one there."""
+    """The row on which an operator failed: the operator's port, the row's index in the batch, and
+    its origin, if rows have one there."""
 
     port: int
     index: int
@@ -245,9 +249,8 @@ class FailedRow:
 
 @dataclass(frozen=True, slots=True)
 class InputRow:
-    """An `InputRow` is the row of a source that an event was made of; `offset` is None where it is
-    not known. `names` are the source's columns, and `columns` says which of the event's are such
-    columns."""
+    """The row of a source from which an event was made; `offset` is None if unknown. `names` are
+    the source's columns; `columns` says which of the event's columns they are."""
 
     source: str
     partition: int
@@ -257,15 +260,15 @@ class InputRow:
 
 
 def cut_off(text: str) -> str:
-    """Return a text as messages show it, without the rest of one that is long."""
+    """Return a text as messages show it, cut if it is long."""
     return text if len(text) <= LONGEST_EVENT else f"{text[:LONGEST_EVENT]}…"
 
 
 class EventFailed(RunError):
-    """A value cannot be computed: why, where in the program, on which event, and where the event
-    stood in the input.
+    """A value cannot be computed. The message says why, where in the program, on which event, and
+    where the event stood in the input.
 
-    `event` is a text if it failed on something else, as in "window [0, 10) of k = 'a'".
+    `event` is a text if the failure is not on an event, for example "window [0, 10) of k = 'a'".
 
     >>> print(EventFailed("division by zero: 1 % 0", event={"v": 0}))
     division by zero: 1 % 0, on event {'v': 0}
@@ -282,7 +285,7 @@ class EventFailed(RunError):
         self.cause, self.event, self.place, self.row = cause, event, place, row
         self.input_row: InputRow | None = None
         self.input = ""
-        """Where the event stood: the file, and its line or row."""
+        """The place of the event in the input: the file, and the line or row."""
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -294,15 +297,16 @@ class EventFailed(RunError):
         return f"{what} ({self.input})" if self.input else what
 
     def complete(self, event: object, input: str) -> None:
-        """Take in more of the event, and where it stood."""
+        """Add the full event, and its place in the input."""
         self.event, self.input = event, input
         self.args = (self._text(),)
 
 
 class OperatorFailed(EventFailed):
-    """The user's function raised: which one, where in its file, on which event, and why.
+    """A user's function raised an error. The message says which function and line, on which event,
+    and why.
 
-    `place` is the line of the function that raised, if it did.
+    `place` is the line of the function that raised the error, if it was raised there.
 
     >>> print(OperatorFailed(function="f", file="f.py", line=2, event={"v": 0}, cause="no inverse"))
     f (f.py:2) failed on event {'v': 0}: no inverse
@@ -337,11 +341,11 @@ class DeterminismViolation(RunError):
 
 
 class ReplayDiffers(RunError):
-    """The engine gives another answer than the plain serial loop of an app: at which event, in
-    what, what each has there, and which line of a handler the loop was at.
+    """The engine and the plain serial loop of an app give different answers. The message says at
+    which event, in what, both values, and which line of a handler the loop was at.
 
-    `number` is that of the event, from 1; 0 if it is not known. `place` is None if no handler did
-    anything at that event.
+    `number` is the number of the event, from 1; 0 if it is unknown. `place` is None if no handler
+    did anything at that event.
 
     >>> error = ReplayDiffers("`spam`", number=2, event={"vs": 7}, loop="3", engine="2")
     >>> print(error)  # doctest: +ELLIPSIS
@@ -389,8 +393,8 @@ _REPORT = (
 
 
 class SnapshotCorrupt(RunError):
-    """A stored object is missing or damaged, is not what was written, or does not fit what loads
-    it.
+    """A stored object is missing or damaged, is not what was written, or does not fit the code that
+    loads it.
 
     >>> print(SnapshotCorrupt("checkpoints/1.0/3 is not in the store"))
     checkpoints/1.0/3 is not in the store

@@ -268,8 +268,8 @@ BUGS = (
     Bug(
         "orders that were overtaken are obeyed",
         _HOST,
-        "if orders.epoch == self._epoch and orders.number <= self._number:",
-        "if orders.epoch == self._epoch and orders.number < 0:",
+        "if is_same and orders.number <= self._number:",
+        "if is_same and orders.number < 0:",
     ),
     Bug(
         "orders of an old manager are obeyed",

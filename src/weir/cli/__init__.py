@@ -5,9 +5,9 @@ Its commands are `weir run`, `replay`, `explain`, `conform`, `verify`, `diff`, `
 `completion`.
 
 Exit codes: 0 done; 1 the run failed, or a comparison found a difference; 2 the program or the
-command line is wrong, and nothing ran; 130 interrupted, 143 terminated; 141 nobody reads stdout any
-more. Results go to stdout, everything else to stderr. A command's module is imported only when it
-is called, so that `--help` answers at once.
+command line is wrong, and nothing ran; 130 interrupted; 143 terminated; 141 stdout was closed by
+its reader. Results go to stdout, everything else to stderr. A command's module is imported only
+when it is called, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -94,16 +94,17 @@ COMMANDS = {
     "doctor": ("doctor", "Look whether this machine has what Weir needs, and say what to do."),
     "completion": ("completion", "Print the script that lets a shell complete commands."),
 }
-"""The module of each command, and the first paragraph of its docstring: `--help` imports none."""
+"""The module of each command, and the first paragraph of its docstring, so that `--help` need not
+import the modules."""
 
 
 class Commands(TakesPlainValues, TyperGroup):
-    """The group of all commands; their modules are imported when they are called. Errors in the
-    command line are printed as other errors are."""
+    """The group of all commands. Imports a command's module when it is called, and prints errors in
+    the command line like other errors."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        for name, (_, line) in COMMANDS.items():  # what lists show of them
+        for name, (_, line) in COMMANDS.items():  # the lines that lists of commands show
             self.add_command(TyperCommand(name, help=line))
 
     def resolve_command(
@@ -122,7 +123,7 @@ class Commands(TakesPlainValues, TyperGroup):
         **extra: object,
     ) -> NoReturn:
         words = sys.argv[1:] if args is None else args
-        if COMPLETION in os.environ:  # a shell asks what a line could become
+        if COMPLETION in os.environ:  # a shell asks for completions
             completion_init()
         try:
             code = super().main(
@@ -142,15 +143,15 @@ class Commands(TakesPlainValues, TyperGroup):
 
 
 def _plain_resume(args: Sequence[str]) -> list[str]:
-    """Replace a bare `--resume` by `--resume=yes`: the word after it is never its value."""
+    """Replace a bare `--resume` by `--resume=yes`, so that the word after it is not its value."""
     return ["--resume=yes" if word == "--resume" else word for word in args]
 
 
 def _tell_usage(error: TyperException) -> int:
     context = getattr(error, "ctx", None)
     hint = f"\n  see {context.command_path} --help" if context is not None else ""
-    if message := error.format_message():  # without a command, the help was shown instead
-        message = message.replace(": Value error, ", ": ")  # of an enum: words of a library
+    if message := error.format_message():  # no message: without a command, the help was shown
+        message = message.replace(": Value error, ", ": ")  # a library's words, from an enum
         say(f"weir: error: {message}{hint}", err=True)
     return error.exit_code
 
@@ -183,7 +184,7 @@ def weir(
 
 
 def load_command(name: str) -> TyperCommand:
-    """Import a command and make it from its function."""
+    """Import a command's module, and make the command from its function."""
     module = import_module(f"weir.cli.{COMMANDS[name][0]}")
     alone = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
@@ -203,6 +204,6 @@ def main() -> NoReturn:
             app(prog_name="weir")
         except SystemExit as end:
             leave(end.code)
-    except KeyboardInterrupt as interrupt:  # a second one, while the first was being reported
+    except KeyboardInterrupt as interrupt:  # Ctrl-C again, while the first one was being reported
         leave(ended_by(interrupt)[1])
     leave(DONE)

@@ -1,8 +1,8 @@
-"""What all commands share: exit codes, options, printing, and the handling of errors.
+"""The common parts of all commands: exit codes, options, printing, and error handling.
 
-Text for people goes through `say`, which makes it printable: names, paths and values may hold
-anything. Output for programs (`--json`, rows) goes through `put` unchanged, unless stdout is a
-terminal.
+Text for people goes through `say`, which makes it printable, because names, paths and values may
+contain anything. Output for programs (`--json`, rows) goes through `put`, which changes it only for
+a terminal.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if sys.platform != "win32":
 
 DONE, FAILED, WRONG, INTERRUPTED, NOT_READ, TERMINATED = 0, 1, 2, 130, 141, 143
 COMPLETION = "_WEIR_COMPLETE"
-"""The environment variable that a shell sets when it completes a line."""
+"""The environment variable that a shell sets to ask for completions."""
 _TELLS = "tells_as_weir"
 AGAIN = 0.5
 """Seconds until SIGTERM takes effect again, if something swallowed it."""
 LONGEST = 10_000
-"""How many characters of an error are shown."""
+"""The largest number of characters shown of an error."""
 MOST_FILES = 65_536
 MOST_VERTICES = 1000
 MOST_ROWS = 2**62
-"""The most that options accept: a larger number is a typing error."""
+"""The largest number that options accept; a larger one is a typing error."""
 
 
 class RunnerName(StrEnum):
@@ -103,11 +103,11 @@ class Usage(Exception):
 
 
 class NotRead(Exception):
-    """Nobody reads stdout any more."""
+    """The reader of stdout has gone."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: a run ends as it does after Ctrl-C."""
+    """SIGTERM came; the run ends as after Ctrl-C."""
 
 
 # --- what is printed -------------------------------------------------------------------------
@@ -119,10 +119,11 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def put(text: str | bytes, *, err: bool = False) -> None:
-    """Print text for programs unchanged. On a terminal it is made printable; JSON stays JSON."""
+    """Print text for programs unchanged, except on a terminal: there it is made printable, and JSON
+    stays JSON."""
     stream = sys.stderr if err else sys.stdout
     if stream is None:
-        return  # it was closed when the process started
+        return  # stdout was closed when the process started
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if stream.isatty():
         data = printable(data.decode("utf-8", "surrogatepass")).encode()
@@ -134,7 +135,7 @@ def put(text: str | bytes, *, err: bool = False) -> None:
         if not err:
             raise NotRead from None
     except OSError as error:
-        if not err:  # when stderr fails, nobody can be warned
+        if not err:  # if stderr fails, nobody can be warned
             raise WeirError(f"cannot write to stdout: {error.strerror}") from error
 
 
@@ -148,8 +149,8 @@ def put_json(value: object) -> None:
 
 @contextmanager
 def clean_errors(debug: bool, *, lost: str = "") -> Iterator[None]:
-    """Turn an error into one message and an exit code; `lost` is added to the message of a command
-    that was interrupted."""
+    """Turn errors into one message and an exit code; `lost` is added to the message after an
+    interrupt."""
     try:
         with plain_interrupts():
             yield
@@ -169,12 +170,12 @@ def clean_errors(debug: bool, *, lost: str = "") -> Iterator[None]:
         raise
     except MemoryError as error:
         raise _exit(_out_of_memory(error), FAILED, debug) from error
-    except Exception as error:  # a bug: a message is more use than a traceback
+    except Exception as error:  # a bug: a message is more useful than a traceback
         raise _exit(_unexpected(error), FAILED, debug) from error
 
 
 def ended_by(interrupt: KeyboardInterrupt) -> tuple[str, int]:
-    """Return the word for an interrupt, and its exit code."""
+    """Return the word and the exit code for an interrupt."""
     if isinstance(interrupt, Terminated):
         signal.setitimer(signal.ITIMER_REAL, 0)
         return "terminated", TERMINATED
@@ -199,13 +200,13 @@ def _unexpected(error: Exception) -> Exception:
 
 @contextmanager
 def prints_aside() -> Iterator[None]:
-    """Send to stderr whatever the user's code prints in the block: stdout is for results."""
-    if sys.stdout is not None:  # it may have been closed when the process started
+    """Send everything that the user's code prints in the block to stderr: stdout is for results."""
+    if sys.stdout is not None:  # stdout may have been closed when the process started
         sys.stdout.flush()
     try:
         kept = os.dup(1)
         os.dup2(2, 1)
-    except OSError:  # there is no stdout, or no stderr
+    except OSError:  # stdout or stderr is missing
         kept = None
     try:
         with redirect_stdout(sys.stderr):
@@ -218,8 +219,8 @@ def prints_aside() -> Iterator[None]:
 
 @contextmanager
 def told_warnings(*, strict: bool = False) -> Iterator[list[str]]:
-    """Print each warning once, as it comes, and collect them. With `strict`, warnings about the
-    program or its inputs are raised instead. In a nested block, the outer one does it."""
+    """Print each warning once, when it comes, and collect them all. With `strict`, raise warnings
+    about the program or its inputs instead. A nested block leaves this to the outer one."""
     if _is_telling():
         yield []
         return
@@ -247,8 +248,8 @@ def _is_telling() -> bool:
 
 
 def leave(code: object) -> NoReturn:
-    """End the process without waiting for threads that the user's code started. From here on
-    Ctrl-C and SIGTERM end it at once: exit handlers, Spark's too, would print a traceback."""
+    """End the process without waiting for threads of the user's code. From here on Ctrl-C and
+    SIGTERM end it at once; exit handlers, Spark's too, would print a traceback."""
 
     status = code if isinstance(code, int) else int(code is not None)
 
@@ -260,7 +261,7 @@ def leave(code: object) -> NoReturn:
         signal.signal(number, leave_now)
     atexit._run_exitfuncs()
     for stream in filter(None, (sys.stdout, sys.stderr)):
-        with suppress(OSError):  # nobody reads it any more
+        with suppress(OSError):  # its reader has gone
             stream.flush()
     os._exit(status)
 
@@ -287,8 +288,8 @@ def _clipped(text: str) -> str:
 
 
 def settle_process() -> None:
-    """Set up the process of the command: SIGTERM ends it as Ctrl-C does, and the limit of open
-    files is raised as far as the system allows."""
+    """Prepare the process of a command: SIGTERM acts like Ctrl-C, and the limit of open files is
+    raised as far as the system allows."""
     if sys.platform != "win32":
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
@@ -300,8 +301,8 @@ def settle_process() -> None:
         raise Terminated
 
     def again(number: int, frame: FrameType | None) -> None:
-        # A library that calls back into Python may swallow what is raised there (a compiler
-        # does): then no exception is being handled now.
+        # A library that calls back into Python may swallow this exception (a compiler does). Then
+        # no exception is being handled now.
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
         if sys.exc_info()[1] is None:
             raise Terminated
@@ -329,14 +330,14 @@ def spark_settings(
     master: str | None = None,
     setting: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """Return the settings for Spark; refuse options that do not fit the runner."""
+    """Return the settings for Spark; reject options that do not fit the runner."""
     if runner is RunnerName.local and (master is not None or setting):
         raise Usage("--master and --conf belong to --runner offline or live")
     return pairs(setting, "--conf")
 
 
 def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
-    """Return NAME=VALUE texts as a mapping."""
+    """Parse NAME=VALUE texts; the last value of a name wins."""
     pairs = {}
     for text in texts or ():
         name, equals, value = text.partition("=")

@@ -39,9 +39,9 @@ def verify(
 
     Example: [bold]weir verify out/counts.parquet other/counts.csv[/bold]
 
-    An output is read, in any format. A run is what `weir run --json` printed. Digests show what
-    went wrong by accident; where somebody may have chosen the rows, compare them with `--full`.
-    Exit code 1 if they differ, or if an output is not what it carries the digest of.
+    Outputs may have any format. A run is the output of `weir run --json`. Digests detect accidents;
+    if somebody may have crafted the rows, compare them with `--full`. Exit code 1 if A and B
+    differ, or if the rows of an output do not match its digest file.
     """
     with clean_errors(debug), _reading() as tell:
         from weir.conform import verify as comparing
@@ -66,7 +66,7 @@ def diff(
 
     Example: [bold]weir diff out/counts.parquet other/counts.csv[/bold]
 
-    Rows that A alone has begin with `-`, those of B with `+`. Exit code 1 if they differ.
+    Rows that only A has begin with `-`, rows that only B has with `+`. Exit code 1 if they differ.
     """
     with clean_errors(debug), _reading() as tell:
         from weir.conform import verify as comparing
@@ -82,7 +82,7 @@ def diff(
 
 @contextmanager
 def _reading() -> Iterator[Callable[[int], None]]:
-    """Count the rows read on a terminal; an output that cannot be read is a usage error."""
+    """Count the rows read, on a terminal. An output that cannot be read is a usage error."""
     total = 0
     try:
         with Console(stderr=True).status("") as status:

@@ -1,4 +1,4 @@
-"""`weir completion` prints what lets a shell complete commands, options and values."""
+"""`weir completion` prints a script that lets a shell complete commands, options and values."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def completion(
 
     Example: [bold]weir completion bash >> ~/.bashrc[/bold]
 
-    For zsh it goes to the end of ~/.zshrc, for fish to
-    ~/.config/fish/completions/weir.fish. A new shell then completes.
+    For zsh, append it to ~/.zshrc; for fish, write it to ~/.config/fish/completions/weir.fish. It
+    takes effect in new shells.
     """
     with clean_errors(debug):
         script = get_completion_script(prog_name="weir", complete_var=COMPLETION, shell=shell.value)

@@ -57,7 +57,7 @@ def conform(
 
     Example: [bold]weir conform cases/*.jsonl --cut 1,3,none --parallelism 1,3[/bold]
 
-    A line for each case that fails, then `N passed, M failed` alone on the last line.
+    Prints a line for each case that fails; the last line is `N passed, M failed`.
     """
     with clean_errors(debug):
         settings = spark_settings(runner, master=master, setting=setting)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def show_first(
     outputs: Sequence[Output], report: RunReport, first: FirstRows, *, everything: bool
 ) -> None:
-    """Print the rows of outputs TO 'console:' as tables; with `everything`, of the others too."""
+    """Print the rows of outputs TO 'console:' as tables; with `everything`, those of all
+    outputs."""
     from weir.files.text_tables import text_lines
 
     for number, (output, written) in enumerate(zip(outputs, report.outputs, strict=True)):
@@ -35,7 +36,7 @@ def show_first(
 
 
 def first_values(outputs: Sequence[Output], first: FirstRows) -> dict[str, object]:
-    """Return the first rows of each output, as JSON has them."""
+    """Return the first rows of each output as JSON values."""
     from weir.files.sinks import json_values
 
     values: dict[str, object] = {}

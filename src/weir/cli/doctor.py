@@ -35,7 +35,7 @@ if sys.platform != "win32":
 
 GIB = 1 << 30
 LEAST_MEMORY, LEAST_SPARK_MEMORY = GIB, 4 * GIB
-"""Below this a run of some size is short of memory; Spark's driver alone may take 2 GiB."""
+"""With less memory than this a run of some size may fail; Spark's driver alone may take 2 GiB."""
 LEAST_DISK = 2 * GIB
 CGROUP = Path("/sys/fs/cgroup")
 CORE = ("numpy", "pyarrow", "numba", "llvmlite", "sqlglot", "msgspec", "obstore")
@@ -50,8 +50,7 @@ StoreOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The result of one check: `ok`, a `note` about something optional, or `wrong`; and what to do
-    about it."""
+    """The result of one check: `ok`, a `note` about something optional, or `wrong`; and advice."""
 
     of: str
     state: Literal["ok", "note", "wrong"]
@@ -68,8 +67,7 @@ def doctor(
 
     Example: [bold]weir doctor --store s3://bucket/jobs[/bold]
 
-    Exit code 1 when something is wrong. What merely is not installed, and is needed for
-    Spark alone, is a note.
+    Exit code 1 if something is wrong. A missing package that only Spark needs is just a note.
     """
     with clean_errors(debug):
         diagnoses = list(_findings(store))
@@ -158,7 +156,8 @@ def _memory() -> Iterator[Diagnosis]:
 
 
 def _free_memory() -> int | None:
-    """Return the bytes that processes could still take: the machine's, or the container's."""
+    """Return the bytes of memory that processes can still take from the machine or the
+    container."""
     free = []
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -176,7 +175,7 @@ def _free_memory() -> int | None:
         with suppress(OSError, ValueError):
             most, in_use = (int((CGROUP / n).read_text(encoding="ascii")) for n in (limit, used))
             lines = (CGROUP / details).read_text(encoding="ascii").splitlines()
-            # Pages of files count as used, and are given up when a process wants memory.
+            # Cached pages of files count as used, but are freed when a process needs memory.
             idle = sum(int(line.split()[1]) for line in lines if line.startswith(f"{cached} "))
             free.append(most - in_use + idle)
     return min(free, default=None)
@@ -267,7 +266,7 @@ def _store(location: str) -> Iterator[Diagnosis]:
         opened.delete([key])
         opened.close()
         for created in new:
-            with suppress(OSError):  # it is not there, or a job has begun there meanwhile
+            with suppress(OSError):  # the folder does not exist, or a job has just begun in it
                 created.rmdir()
     yield Diagnosis("store", "ok", f"{location} keeps objects, and creates each only once")
 

@@ -1,4 +1,4 @@
-"""`weir init` makes a folder to begin with: a program, its data, a test, a page about it."""
+"""`weir init` creates a folder to start from: a program, its data, a test, and a page about it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ IGNORED = "__pycache__/\n*.csv\n*.csv.digest\n"
 
 
 def files_of(name: str) -> dict[str, str]:
-    """Return the files of a new folder, by their names."""
+    """Return the files of a new folder, by name."""
     return {
         "clicks.weir": PROGRAM,
         "clicks.jsonl": DATA,
@@ -120,7 +120,7 @@ def init(
 
     Example: [bold]weir init clicks && cd clicks && weir run clicks.weir[/bold]
 
-    Nothing is overwritten: a folder that holds anything is refused.
+    Nothing is overwritten: the folder must be new or empty.
     """
     with clean_errors(debug):
         if folder.exists() and not folder.is_dir():

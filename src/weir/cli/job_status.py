@@ -18,11 +18,12 @@ IF_GONE = "if its process is gone, weir run … --resume goes on"
 _WORDS = ("vertex", "host", "state", "in", "out")
 _LAGS = ("lag s", "lag ticks")
 _LEFT_OUT = ("in", "out", "snapshots", "recoveries", "queue", *_LAGS, "host")
-"""Columns that a narrow terminal does not show, the first of them first."""
+"""Columns that a narrow terminal leaves out, in this order."""
 
 
 def has_plain_ticks(store: ObjectStore) -> bool:
-    """Say whether a job's event times are plain numbers; without its plan they are microseconds."""
+    """Tell whether a job's event times are plain numbers. Without its plan they count as
+    microseconds."""
     from weir.job.plan_drawing import read_plan
 
     try:
@@ -34,8 +35,8 @@ def has_plain_ticks(store: ObjectStore) -> bool:
 
 
 def show_status(job: JobStatus, now: float, *, plain_ticks: bool) -> None:
-    """Print how a job is, or how it ended; `now` is in seconds since 1970. Where event times are
-    `plain_ticks`, so are lags."""
+    """Print the status of a job, or how it ended; `now` is in seconds since 1970. With
+    `plain_ticks`, event times and lags are plain numbers."""
     hosts = "" if job.over else f", {len(job.hosts)} of {job.hosts_wanted} hosts"
     say(
         f"{in_one_line(job.state)} at {clock(job.time)}, epoch {job.epoch}, "
@@ -67,8 +68,8 @@ def show_status(job: JobStatus, now: float, *, plain_ticks: bool) -> None:
 
 
 def _vertex_cells(v: VertexStatus, *, over: bool, plain_ticks: bool) -> dict[str, str]:
-    """Return the columns and their texts; those that a job has only while it runs are left out when
-    it is over."""
+    """Return the texts of a vertex's columns. When the job is over, columns that matter only while
+    it runs are left out."""
     lag = "" if v.lag is None else f"{v.lag:,}" if plain_ticks else f"{v.lag / 1e6:.3f}"
     cells = {
         "vertex": v.id,
@@ -88,8 +89,8 @@ def _vertex_cells(v: VertexStatus, *, over: bool, plain_ticks: bool) -> dict[str
 
 
 def clock(seconds: float) -> str:
-    """Return a time since 1970 as people read it."""
+    """Return a time since 1970 as text for people."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
-        return f"{seconds} s since 1970"  # no calendar reaches there
+        return f"{seconds} s since 1970"  # beyond the calendar's range

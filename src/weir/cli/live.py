@@ -47,9 +47,9 @@ StoreLocation = Annotated[str, typer.Argument(metavar="STORE", help="The store o
 
 FOLLOW_EVERY = 0.2
 WATCH_EVERY = 1.0
-"""How often a reader that follows a job looks whether anybody runs it."""
+"""How often a reader that follows a job checks whether it is running, in seconds."""
 SILENCE = 10.0
-"""Nobody seems to run a job without a new report for so long."""
+"""Without a new report for this many seconds, nobody seems to run a job."""
 
 
 def run_to_end(
@@ -72,8 +72,8 @@ def run_to_end(
     page: bool = False,
     metrics: str | None = None,
 ) -> RunReport:
-    """Run a live job; when it is stopped before its end, exit as an interrupted command does.
-    Meanwhile its `page` is served, and its `metrics` at this address."""
+    """Run a live job; if it is stopped before its end, exit like an interrupted command. Meanwhile
+    serve its page if `page` is set, and its metrics at the address `metrics`."""
     from weir.job.settings import ManagerSettings
     from weir.page.metrics import metrics_address
     from weir.spark.live.host_tasks import check_spark, live_master, live_settings
@@ -93,7 +93,7 @@ def run_to_end(
     grace = GRACE if grace is None else grace
     chosen = master if is_submitted() else master or live_master(hosts)
     wanted = live_settings(chosen, settings)
-    check_spark({**wanted, "spark.master": chosen or ""}.get, hosts)  # before the store is taken
+    check_spark({**wanted, "spark.master": chosen or ""}.get, hosts)  # before it owns the store
     check_files()
     live = prepare_live(
         program,
@@ -141,8 +141,8 @@ def run_to_end(
 def _onlooking(
     live: LiveRun, page: bool, metrics_at: tuple[str, int] | None
 ) -> Iterator[Callable[[JobStatus], None]]:
-    """Serve the page and the metrics of a job meanwhile, as they are wanted, and say where; give
-    the function that takes each status."""
+    """Serve the page and the metrics of a job, if wanted, while the block runs, and print their
+    addresses. Yield the function that takes each status."""
     from weir.page.metrics import serving_metrics
     from weir.page.server import serving
 
@@ -211,8 +211,8 @@ def story(
 
 
 def _vertices(store: ObjectStore, lines: Sequence[StoryLine]) -> Sequence[str]:
-    """Name the vertices of a job: those of its plan, if that is whole, and of these lines of its
-    story."""
+    """Return the vertices of a job: those in its plan, if it is readable, and those in these lines
+    of its story."""
     from weir.job.plan_drawing import read_plan
 
     try:
@@ -235,8 +235,8 @@ def store(
 
     Example: [bold]weir store /var/weir/clicks --verify[/bold]
 
-    With --verify every object that the job refers to is read and compared with
-    what was written; exit code 1 when one is missing or changed.
+    With --verify, every object that the job refers to is read and compared with its checksum; exit
+    code 1 if one is missing or changed.
     """
     with clean_errors(debug):
         from weir.job.store_listing import kept_objects
@@ -310,8 +310,8 @@ def read(
 
     Example: [bold]weir read /var/weir/clicks Sums --follow[/bold]
 
-    Rows are printed as JSON lines, commit by commit. Without an output, all are
-    listed: their commits, rows and digests so far.
+    Prints rows as JSON lines, commit by commit. Without OUTPUT, lists all outputs with their
+    commits, rows and digests so far.
     """
     with clean_errors(debug):
         from weir.job.job_identity import find_output
@@ -354,7 +354,7 @@ def _show_manifests(manifests: Sequence[Manifest], as_json: bool) -> None:
 
 
 def _print_rows(reader: OutputReader, since: int, onlooker: _Onlooker | None) -> None:
-    """Print what is committed; with an onlooker, go on until the job is over."""
+    """Print the committed rows; with an onlooker, continue until the job is over."""
     from weir.files.sinks import JsonLinesForm
 
     lines = JsonLinesForm([name for name, _ in reader.form.columns])
@@ -374,19 +374,19 @@ def _print_rows(reader: OutputReader, since: int, onlooker: _Onlooker | None) ->
 
 
 class _Onlooker:
-    """Watches whether anybody runs a job, and says once when nobody seems to."""
+    """Watches whether a job is running, and warns once if nobody seems to run it."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._looked = -WATCH_EVERY
         self._changed = time.monotonic()
-        """When the status was another one than before."""
+        """When the status last changed."""
         self._time: float | None = None
         """The time of the last status."""
         self._warned = False
 
     def broken_off(self) -> str | None:
-        """Say how the job ended, if it did and has not finished."""
+        """Return how the job ended, if it ended without finishing."""
         from weir.job.status import whole_status
 
         now = time.monotonic()
@@ -414,7 +414,7 @@ class _Onlooker:
 
 
 def opened_store(location: str) -> ObjectStore:
-    """Open the store of a live job; Usage if there is none."""
+    """Open the store of a live job; raise Usage if there is none."""
     from weir.files.object_store import existing_store
     from weir.job.record_reader import holds_job
 

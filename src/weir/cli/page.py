@@ -34,8 +34,8 @@ def ui(
 
     Example: [bold]weir ui /var/weir/clicks --open[/bold]
 
-    It listens on this machine only. The printed address holds a token, without
-    which the page shows nothing of the job. Nothing is written to the store.
+    It listens on this machine only. The printed address contains a token; without it the page shows
+    nothing of the job. Nothing is written to the store.
     """
     with clean_errors(debug):
         from weir.page.server import serving
@@ -48,8 +48,8 @@ def ui(
 
 
 def _browse(address: str, folder: Path) -> None:
-    """Open the page by a file in a folder that nobody else can read: all users of a machine can
-    read the command line of a browser, and the address has the token."""
+    """Open the page through a file in a private folder. The address contains the token, and all
+    users of a machine can read a browser's command line."""
     file = folder / "page.html"
     leads = f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">'
     file.write_text(f'{leads}<a href="{address}">the page of the job</a>\n', encoding="utf-8")
@@ -68,9 +68,9 @@ def report(
 
     Example: [bold]weir report /var/weir/clicks --to report.html[/bold]
 
-    It has the plan as a graph with rates and waits, latency and throughput over
-    time, the story with losses and recoveries, the outputs with their last rows,
-    and what the store holds.
+    The page has the plan as a graph with rates and waits, latency and throughput over time, the
+    story with losses and recoveries, the outputs with their last rows, and the contents of the
+    store.
     """
     with clean_errors(debug):
         from weir.page.document import report_page

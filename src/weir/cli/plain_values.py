@@ -1,7 +1,7 @@
-"""Converts the values of a command line without Pydantic.
+"""Converts simple values of a command line without Pydantic.
 
-Typer would ask Pydantic for each of them. Importing it and making its adapters would take a good
-part of a small run."""
+Typer would use Pydantic for each value. To import it and build its adapters would take a large part
+of a small run's time."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from typer.core import TyperCommand
 
 
 class TakesPlainValues:
-    """Lets the parameters of a command, `--help` among them, take plain values as they are."""
+    """Lets all parameters of a command, `--help` included, convert simple values without
+    Pydantic."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters of a command."""
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
-            # Private to Typer, which has no public way to say how values are made.
+            # A private attribute: Typer has no public way to replace the conversion of values.
             if parameter._runtime_param is None:
                 parameter._runtime_param = PlainValues(parameter)
         return parameters
 
 
 class PlainCommand(TakesPlainValues, TyperCommand):
-    """A command that takes plain values."""
+    """A command that converts simple values without Pydantic."""
 
 
 class PlainValues:
-    """Makes the value of one parameter; what is not plainly valid is left to Typer, which reports
-    what is wrong with it."""
+    """Converts the values of one parameter. Values that are not simple or not valid are left to
+    Typer, which reports what is wrong."""
 
     def __init__(self, parameter: Any) -> None:
         self._type = parameter.type_descriptor.annotation
         self._info = parameter.type_descriptor.parameter_info
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the value of a text, of several, or of a default."""
+        """Convert a text, several texts, or a default value."""
         many = param.multiple or param.nargs == -1
         if value is None:
             return () if many else None
@@ -57,7 +58,7 @@ class PlainValues:
             param._runtime_param = self
 
     def _plain(self, kind: Any, value: Any) -> Any:
-        """Return a value of this type; None if it takes more to tell."""
+        """Convert a simple value to this type; return None if Typer must do it."""
         if not isinstance(value, str):
             return value if isinstance(kind, type) and isinstance(value, kind) else None
         if kind is str:

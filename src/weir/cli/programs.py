@@ -1,4 +1,4 @@
-"""`weir run` and `weir explain` take a program's file."""
+"""`weir run` and `weir explain`: commands that take a program's file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_LIMIT = 20
-"""How many rows of an output are printed without --limit."""
+"""The number of rows of an output that are printed without --limit."""
 
 
 class Form(StrEnum):
@@ -182,9 +182,9 @@ def run(
 
     Example: [bold]weir run counts.weir --param threshold=0.95 --parallelism 4[/bold]
 
-    Prints the path, the rows and the digest of every output. Runs that agree have
-    equal digests and byte-identical files. The streams of a program without OUTPUT are
-    printed as tables, if it runs in this process.
+    Prints the path, the number of rows and the digest of every output. Runs that agree have equal
+    digests and byte-identical files. If the program has no OUTPUT and runs in this process, its
+    streams are printed as tables.
     """
     with (
         clean_errors(debug, lost="; no output was written"),
@@ -223,7 +223,7 @@ def run(
 
             keep_freed_memory()
             if not is_app(program) and not checked.code:
-                leave_pandas_out()  # before anything makes an array
+                leave_pandas_out()  # before the first array is created
             checked = _with_outputs(checked, "console:")
             first = _printed(checked, limit)
         meter = Meter(Console(stderr=True), in_time=_is_calendar(checked), as_json=as_json)
@@ -304,7 +304,7 @@ def explain(
     Example: [bold]weir explain counts.weir --format dot | dot -Tsvg > plan.svg[/bold]
     """
     with clean_errors(debug), told_warnings(strict=strict):
-        sys.dont_write_bytecode = True  # explain writes nothing next to the user's code
+        sys.dont_write_bytecode = True  # explain writes no files next to the user's code
         from weir.plan.explain.explanation import explain as shown
         from weir.runtime.program_plan import plan_program
 
@@ -322,7 +322,7 @@ def explain(
 
 
 def _compare_app(program: Program, events: int | None, directory: Path) -> None:
-    """Compare an app with the serial loop, over the first events of its logs, before it is run."""
+    """Before the run, compare an app with the serial loop over the first events of its logs."""
     from weir.ingress.connectors.registry import has_end, open_any
     from weir.runtime.partitions import start_of
     from weir.shadow.app_shadow import app_shadow
@@ -331,7 +331,7 @@ def _compare_app(program: Program, events: int | None, directory: Path) -> None:
     if shadow is not None:
         start = start_of(directory)
         opened = {source.name: open_any(source, start) for source in program.sources}
-        if all(has_end(part) for parts in opened.values() for part in parts):  # else it is refused
+        if all(has_end(part) for parts in opened.values() for part in parts):  # else rejected later
             shadow.compare(opened)
 
 
@@ -341,13 +341,13 @@ def _compare_app(program: Program, events: int | None, directory: Path) -> None:
 def read_program(
     path: Path, params_text: Sequence[str] | None, settings_text: Sequence[str] | None = None
 ) -> Program:
-    """Return the checked program."""
+    """Parse and check a program."""
     from weir.plan.settings import with_settings
     from weir.script.program import parse_program
 
     params, settings = pairs(params_text, "--param"), pairs(settings_text, "--set")
     source = script_text(path)
-    with prints_aside():  # of what IMPORT runs
+    with prints_aside():  # IMPORT runs the user's code
         program = parse_program(source, params=params, directory=path.parent, name=str(path))
     return with_settings(program, settings)
 
@@ -361,12 +361,12 @@ def _read_any(
     form: EmittedFormat | None,
     name: str | None,
 ) -> Program:
-    """Return the program of a script, or of an app's file."""
+    """Read a script or an app's file, and return the program."""
     from weir.plan.settings import with_settings
 
     if is_app(path):
         if out is None:
-            read_app(path, name)  # fails with a hint if it is a Python program without an app
+            read_app(path, name)  # raises, with a hint, for a Python program without an app
             raise Usage("an app needs --out DIR, the folder for what it emits")
         written = (form or EmittedFormat.parquet).value
         program = program_of_app(path, name, logs, params, str(out), written)
@@ -379,7 +379,8 @@ def _read_any(
 
 
 def _with_outputs(program: Program, path: str = "-") -> Program:
-    """Return the program; without an OUTPUT, every stream that no other reads counts as one."""
+    """Return the program with outputs: without any OUTPUT, every stream that no other stream reads
+    is one."""
     from weir.plan.program import Output
     from weir.plan.traversal import ordered_nodes
 
@@ -392,7 +393,7 @@ def _with_outputs(program: Program, path: str = "-") -> Program:
 
 
 def _printed(program: Program, limit: int | None) -> FirstRows | None:
-    """Return what keeps the rows that are printed; None if none are."""
+    """Return the collector of the rows to print; None if none are printed."""
     from weir.local.file_run import FirstRows
     from weir.plan.program import CONSOLE
 
@@ -424,11 +425,11 @@ def _print_report(
         return
     for output in report.outputs:
         if output.path == "console:":
-            continue  # its rows were printed
+            continue  # its rows were printed already
         where = in_one_line(f"{output.title} -> {output.path}")
         say(f"{where}: {counted(output.rows, 'row')}, digest {output.digest}")
     for source in report.inputs:
         if source.late or source.bad:
             say(f"{in_one_line(source.name)}: {source.late:,} late, {source.bad:,} bad")
-    if report.inputs:  # none were read for a live job that had finished already
+    if report.inputs:  # empty if a live job had finished before
         say(f"{counted(report.events, 'event')} in {seconds:.1f} s", err=True)

@@ -1,6 +1,6 @@
 """Shows the progress of a run: events, events per second, the event time reached, the time left.
 
-Nothing is shown in the first seconds: a short run prints only its results.
+Nothing is shown in the first seconds, so a short run prints only its results.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from weir.runtime.reports import Progress
 
 QUIET_SECONDS = 2.0
-"""Nothing is shown on a terminal before this."""
+"""Seconds before anything is shown on a terminal."""
 LINE_SECONDS = 10.0
-"""How often a line comes where there is no terminal, or where JSON is wanted."""
+"""Seconds between lines if stderr is not a terminal, or with JSON."""
 
 ENDLESS = 2**63 - 1
-"""Event times from here on are none: nothing is known yet, or all inputs have ended."""
+"""Event times from here on mean that nothing is known yet, or that all inputs have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Says how far a run is, as `--json` has it. What is not known is None: `event_time` (a
-    text, or ticks) before any and after all, `done` (a share) and `seconds_left` without an end
-    in sight."""
+    """How far a run is, as `--json` prints it. Unknown values are None: `event_time` (a text, or
+    ticks) before the first event and after the last; `done` (a share) and `seconds_left` if no end
+    is in sight."""
 
     stage: str | None
     events: int
@@ -49,7 +49,7 @@ class Standing:
 
     def __str__(self) -> str:
         line = counted(self.events, "event")
-        if self.events_per_second:  # a few events that take a while have no speed to speak of
+        if self.events_per_second:  # the speed of a few slow events means nothing
             line += f", {self.events_per_second:,} events/s"
         if self.stage:
             line = f"{self.stage}: {line}"
@@ -67,8 +67,8 @@ class Standing:
 
 
 class Meter:
-    """Says how far a run is: a line that changes on a terminal, else a line now and then; with
-    `as_json` always such lines, each a JSON object."""
+    """Shows how far a run is. On a terminal it is one changing line, otherwise a line now and then;
+    with `as_json`, always such lines, each a JSON object."""
 
     def __init__(self, console: Console, *, in_time: bool, as_json: bool = False) -> None:
         self._console, self._in_time, self._as_json = console, in_time, as_json
@@ -84,7 +84,7 @@ class Meter:
 
     @property
     def _changes(self) -> bool:
-        """Whether one line changes on a terminal; else line follows line."""
+        """Whether one line changes in place on a terminal, instead of new lines."""
         return self._console.is_terminal and not self._as_json
 
     def __enter__(self) -> None:
@@ -96,7 +96,7 @@ class Meter:
         self._live.stop()
 
     def __rich__(self) -> Text:
-        """Return what stands on the terminal now; `Live` asks for it again and again."""
+        """Return the current text for the terminal; `Live` calls this repeatedly."""
         if self._loops:
             return Text(self._compiles)
         if self.elapsed < QUIET_SECONDS:
@@ -112,13 +112,13 @@ class Meter:
         return f"compiling {counted(self._loops, 'loop')}, once on this machine"
 
     def compiling(self, loops: int) -> None:
-        """Take in that so many loops are compiled now, or that they are."""
+        """Note that this many loops are being compiled now; 0 when they are done."""
         self._loops = loops
         if loops and not self._changes and not self._as_json:
             say(f"weir: {self._compiles}", err=True)
 
     def take(self, progress: Progress) -> None:
-        """Take in how far the run is, and print a line where it is time for one."""
+        """Note how far the run is, and print a line if one is due."""
         self._latest = progress
         if self._first is None and abs(progress.reached) < ENDLESS:
             self._first = progress.reached
@@ -155,7 +155,8 @@ class Meter:
 
 @contextmanager
 def counting(what: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """Tell on stderr how many of something were worked off, when it takes longer than a moment."""
+    """Count items on stderr if the work takes longer than a moment; yield the function that
+    counts."""
     console = Console(stderr=True, quiet=quiet)
     printed = time.monotonic() + QUIET_SECONDS - LINE_SECONDS
 

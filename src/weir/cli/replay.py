@@ -137,8 +137,8 @@ def replay(
     Example: [bold]weir replay spam.py --log message=m.jsonl --log friendship=f.jsonl --out
     spam[/bold]
 
-    Prints the path, the rows and the digest of what was emitted. A replay that was killed
-    goes on where it was: give the same command again.
+    Prints the path, the number of rows and the digest of each output. To continue a replay that was
+    killed, run the same command again.
     """
     with (
         clean_errors(debug, lost="; the same command goes on with what is finished"),
@@ -188,7 +188,7 @@ def explain_app(
     parallelism: int,
     form: Literal["text", "dot", "json"],
 ) -> None:
-    """Show what an app's handlers do with its states, and the plan that comes of it."""
+    """Show what an app's handlers do with its states, and the resulting plan."""
     from weir.plan.explain.explanation import explain as shown
     from weir.plan.settings import with_settings
     from weir.replay.app_programs import how_it_runs
@@ -208,7 +208,7 @@ def explain_app(
 
 
 def is_app(path: Path) -> bool:
-    """Tell whether a program's file is an app's."""
+    """Tell whether a program's file is a Python file of an app."""
     return path.suffix == ".py"
 
 
@@ -221,7 +221,7 @@ def read_app(path: Path, name: str | None) -> App:
 
 
 def several(arguments: Sequence[str] | None) -> dict[str, list[str]]:
-    """Return the values of parameters: those between commas, and those that come again."""
+    """Return the values of each parameter, from lists with commas and from repeated options."""
     from weir.replay.variants import split_values
 
     texts: dict[str, list[str]] = {}
@@ -241,7 +241,7 @@ def program_of_app(
     out: str | None,
     form: str,
 ) -> Program:
-    """Return an app as a program for any runner: what it emits goes to files in `out`."""
+    """Return an app as a program for any runner, which writes what it emits to files in `out`."""
     from weir.replay.app_logs import parse_log
     from weir.replay.app_programs import app_program
 
@@ -257,7 +257,7 @@ def program_of_app(
 
 
 def single_values(arguments: Sequence[str] | None) -> dict[str, object]:
-    """Return the values of parameters, each of which has one."""
+    """Return the values of parameters that may have only one value each."""
     value_of: dict[str, object] = {}
     for name, values in several(arguments).items():
         if len(values) > 1:

@@ -32,8 +32,8 @@ def schema(
 
     Example: [bold]weir schema orders.csv >> program.weir[/bold]
 
-    Parquet and Arrow files say their types; of texts, compressed or not, the first 10,000 rows
-    do. What it guesses, it says in comments.
+    Parquet and Arrow files declare their types. For text files, compressed or not, the types are
+    guessed from the first 10,000 rows. Comments say what was guessed.
     """
     with clean_errors(debug):
         from weir.files.stream_inference import inferred_stream
@@ -58,7 +58,7 @@ def fmt(
 
     Example: [bold]weir fmt --check *.weir[/bold]
 
-    Prints the names of those that were changed, or would be.
+    Prints the names of the scripts that were changed or, with --check, would be.
     """
     with clean_errors(debug):
         from weir.errors import ScriptError

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from weir.simulator.simulate import SeedResult, Wish
 
 STORY_LINES = 60
-"""The end of a story is shown; `--seed` shows all of it."""
+"""How many lines of the end of a story are shown; `--seed` shows all of it."""
 MOST_SECONDS = 1_000_000
 MOST_HARM = 1000
 
@@ -70,9 +70,9 @@ def simulate(
 
     Example: [bold]weir simulate --seeds 50000 --jobs 2[/bold]
 
-    A seed passes when every output has the rows of the run without faults, no stream has a gap
-    or a row twice, and nothing is left over. One that fails is printed with the command that
-    repeats it and the fewest faults that make it fail.
+    A seed passes if every output has the rows of the run without faults, no stream has a gap or a
+    duplicate row, and nothing is left over. A seed that fails is printed with the fewest faults
+    that make it fail, and with the command that repeats it.
     """
     with clean_errors(debug):
         wish = _wish(faults, until, harm)
@@ -86,7 +86,7 @@ def simulate(
 
 
 def _names(patterns: str) -> tuple[str, ...]:
-    """Return the workloads whose names match one of these."""
+    """Return the workloads whose names match one of the patterns."""
     from weir.simulator.workloads import workload_names
 
     names = workload_names()
@@ -152,8 +152,8 @@ def _results(
 
 
 def _made_small(result: SeedResult, names: tuple[str, ...], wish: Wish) -> tuple[str, SeedResult]:
-    """Find the command that repeats a failure with as few faults as will do; return it and what
-    comes of it."""
+    """Find the command that repeats a failure with as few faults as possible; return it and its
+    result."""
     from weir.simulator.simulate import built_in, minimise
 
     small, shown = minimise(result, partial(built_in, names=names), wish)

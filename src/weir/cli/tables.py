@@ -1,4 +1,4 @@
-"""Prints tables, fitted to the terminal if there is one."""
+"""Prints tables, fitted to the terminal's width if there is one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from weir.cli.command_line import say
 from weir.wording import in_one_line
 
 WIDE = 10_000
-"""Nothing is cut or wrapped where no terminal reads a table."""
+"""The width of a table without a terminal, so that nothing is cut or wrapped."""
 
 
 def cell(text: str) -> Text:
-    """Return a foreign text as a cell: no markup, nothing that moves the cursor."""
+    """Return foreign text as a cell, without markup and without anything that moves the cursor."""
     return Text(in_one_line(text))
 
 
 def show_table(table: Table, *, whole: bool = False) -> None:
-    """Print a table as plain text, as wide as the terminal, or as it needs where there is none;
-    `whole`: no cell is broken, as of digests that people copy."""
+    """Print a table as plain text, as wide as the terminal or, without one, as needed. With
+    `whole`, no cell is wrapped, so that people can copy digests."""
     width = WIDE if whole else _width()
     console = Console(no_color=True, force_terminal=False, highlight=False, width=width)
     with console.capture() as captured:
@@ -36,8 +36,8 @@ def show_table(table: Table, *, whole: bool = False) -> None:
 def show_rows(
     rows: Sequence[Mapping[str, str]], spare: Sequence[str], words: Sequence[str]
 ) -> list[str]:
-    """Print rows by their columns, each on one line: columns of `spare`, from the first on, are
-    left out until the rest fits. Return their names. All but `words` are numbers."""
+    """Print rows, each on one line. Columns of `spare` are left out, in their order, until the rest
+    fits; return their names. All columns but `words` are numbers."""
     if not rows:
         return []
     shown = {

@@ -1,4 +1,4 @@
-"""`weir warm` compiles loops before anything runs."""
+"""`weir warm` compiles loops in advance."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def warm(
 
     Example: [bold]WEIR_CACHE=/opt/weir/loops weir warm[/bold]
 
-    The operators of the program decide which loops it needs. Only the cache is read and
-    written, and none of the user's functions is called.
+    The program's operators determine which loops it needs. Nothing but the cache is read or
+    written, and none of the user's functions are called.
     """
     with clean_errors(debug):
         if spark:
@@ -77,7 +77,7 @@ def warm(
 
 
 def _loops_of(path: Path | None, params: Sequence[str] | None, name: str | None) -> list[Loop]:
-    """List the loops that a program needs, or all."""
+    """Return the loops that a program needs; without a program, all loops."""
     from weir.runtime.loop_needs import all_loops, needed_loops
 
     if path is None:
@@ -90,7 +90,8 @@ def _loops_of(path: Path | None, params: Sequence[str] | None, name: str | None)
 def warmed_programs(
     path: Path, params: Sequence[str] | None, name: str | None
 ) -> Sequence[Program]:
-    """Return the program of a script, or those of an app: without and with its final states."""
+    """Return the program of a script, or both programs of an app: without and with its final
+    states."""
     if not is_app(path):
         if name is not None:
             raise Usage("--app belongs to an app's .py file")

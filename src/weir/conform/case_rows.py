@@ -1,7 +1,7 @@
-"""Types the rows of conformance cases by their values, and says when two of them are equal.
+"""Finds the types of conformance cases' rows from their values, and compares rows.
 
-Values have the form that a .jsonl output gives them and compare by what they say: 1 equals 1.0,
-"NaN" is NaN and equals itself, "0.10" in a DECIMAL column equals 0.1. True is not 1.
+Values are written as in a .jsonl output, and compared by meaning: 1 equals 1.0, "NaN" is NaN and
+equals itself, "0.10" in a DECIMAL column equals 0.1. True does not equal 1.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def column_types(rows: Iterable[CaseItem]) -> dict[str, pa.DataType]:
 
 
 def type_of(values: Sequence[object], column: str = "") -> pa.DataType:
-    """Return one type for all values; NULL where there are none but nulls.
+    """Return one type for all values; NULL if all of them are null.
 
     >>> type_of([1, None, 2.0]), type_of([[], [1]]), type_of([None])
     (DataType(double), ListType(list<item: int64>), DataType(null))
@@ -111,12 +111,12 @@ def _typed(value: object, dtype: pa.DataType) -> object:
 # --- equality --------------------------------------------------------------------------------
 
 CaseRow = tuple[Hashable, ...]
-"""The values of a row in the order of (vs, ve, the output's columns), made comparable."""
+"""The values of a row in the order of (vs, ve, the output's columns), in comparable form."""
 
 
 def wanted_rows(items: Iterable[CaseItem], shape: Schema) -> Counter[CaseRow]:
-    """Return expected rows as a multiset. A row with other columns than the output has is equal to
-    none that can come out."""
+    """Return expected rows as a multiset. A row with other columns than the output's equals no row
+    of the output."""
     names, types = ("vs", "ve", *shape.names), (BIGINT, BIGINT, *shape.types)
     rows: Counter[CaseRow] = Counter()
     for item in items:
@@ -144,7 +144,7 @@ def came_rows(batches: Iterable[Batch], shape: Schema) -> Counter[CaseRow]:
 
 
 def meaning(value: object, dtype: pa.DataType) -> Hashable:
-    """Turn a JSON value into one that is equal in Python to all that say the same.
+    """Convert a JSON value so that values with the same meaning are equal in Python.
 
     >>> meaning("NaN", DOUBLE) == meaning(math.nan, DOUBLE), meaning(1, BIGINT) == 1.0
     (True, True)

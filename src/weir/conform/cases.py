@@ -1,7 +1,7 @@
-"""Runs conformance cases, programs with known answers, under every cut and parallelism asked for.
+"""Runs conformance cases, programs with known answers, under all requested cuts and parallelisms.
 
 A case is one line of JSON (docs/reference/cli.md, conform). It passes when, in every run,
-1. the rows of `Out` are the expected ones as a multiset, or the expected error came;
+1. the rows of `Out` are the expected multiset, or the expected error is raised;
 2. the digest of `Out` is the same in all runs;
 3. at equal parallelism the ordered checksum of every stream is the same for all cuts.
 """
@@ -41,7 +41,7 @@ COMPARED = "Out"
 
 @dataclass(frozen=True, slots=True)
 class ConformanceCase:
-    """Holds one case as it was read; an input is a list of partitions."""
+    """A case as it was read; an input is a list of partitions."""
 
     id: str
     program: str
@@ -53,7 +53,7 @@ class ConformanceCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseVerdict:
-    """Says what came of a case: the `reason` why it failed, or None."""
+    """The verdict on a case: the `reason` for its failure, or None."""
 
     id: str
     reason: str | None = None
@@ -126,7 +126,7 @@ def _partitions(rows: object) -> list[list[CaseItem]]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Describes one run of a case: its program and inputs, under a cut and a parallelism."""
+    """One run of a case: its program and inputs, with a cut and a parallelism."""
 
     program: Program
     partitions: Mapping[str, Sequence[MemoryPartition]]
@@ -140,7 +140,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Holds what came of a trial: rows and fingerprints, or an error."""
+    """The result of a trial: rows and fingerprints, or an error."""
 
     batches: Sequence[Batch] = ()
     digest: str = ""
@@ -149,7 +149,7 @@ class Outcome:
 
 
 RunTrials = Callable[[Sequence[Trial]], Iterable[Outcome]]
-"""Runs trials; the outcomes come in their order."""
+"""Runs trials, and returns the outcomes in the same order."""
 
 
 def check_cases(
@@ -158,7 +158,7 @@ def check_cases(
     parallelisms: Sequence[int] = (1,),
     runner: RunTrials | None = None,
 ) -> Iterator[CaseVerdict]:
-    """Run every case with every cut and every parallelism and judge it."""
+    """Run every case with every cut and every parallelism, and yield the verdicts."""
     prepared = [_trials(case, cuts, parallelisms) for case in cases]
     trials = [trial for case in prepared if not isinstance(case, CaseVerdict) for trial in case]
     outcomes = iter((runner or run_locally)(trials))
@@ -170,7 +170,7 @@ def check_cases(
 
 
 def run_locally(trials: Sequence[Trial]) -> Iterator[Outcome]:
-    """Run one trial after the other, in this process."""
+    """Run trials one after the other, in this process."""
     for trial in trials:
         batches: list[Batch] = []
         try:
@@ -199,7 +199,7 @@ def _trials(
     """Return the runs of a case, or the verdict on a program that cannot run."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a theta join is allowed here too
+            warnings.simplefilter("ignore")  # this permits theta joins
             program = case_program(case)
         partitions = case_partitions(case, program)
     except WeirError as error:
@@ -222,7 +222,7 @@ def _verdict(
 
 
 def case_program(case: ConformanceCase) -> Program:
-    """Make the checked program, with `Out` as its only output."""
+    """Parse a case's program, with `Out` as its only output."""
     sources = [_source(case, name, index) for index, name in enumerate(case.inputs)]
     program = parse_program(case.program, sources=sources)
     named = {**{s.name: s for s in program.sources}, **dict(program.streams)}
@@ -232,11 +232,11 @@ def case_program(case: ConformanceCase) -> Program:
 
 
 def _source(case: ConformanceCase, name: str, index: int) -> Source:
-    """Declare an input: columns from its rows, options as a script reads them."""
+    """Declare an input: columns from its rows, options as in a script."""
     rows = _events(case.inputs[name])
     times = {"vs": BIGINT, **({"ve": BIGINT} if _has_ends(rows) else {})}
     columns = {**times, **column_types(rows)}
-    # A script cannot write the type of a column of nulls; for the options any type will do.
+    # A script cannot name the type of a column of nulls; any type will do to check the options.
     written = ", ".join(f"{_quoted(n)} BIGINT" for n in columns)
     options = case.options.get(name, "")
     text = f"STREAM {_quoted(name)} ({written}) FROM '-'{f' WITH ({options})' if options else ''};"
@@ -249,7 +249,7 @@ def _events(partitions: Iterable[Sequence[CaseItem]]) -> list[CaseItem]:
 
 
 def _has_ends(rows: Iterable[CaseItem]) -> bool:
-    """Say whether any row gives its end; where none does, all are points or have a `lifetime`."""
+    """Tell whether any row has an end; if none has, all are points or have a `lifetime`."""
     return any("ve" in row for row in rows)
 
 
@@ -273,7 +273,7 @@ def case_partitions(case: ConformanceCase, program: Program) -> dict[str, list[M
 
 
 def _explicit(items: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-    """Make points of rows that give no end, also among rows that do."""
+    """Make points of the rows without an end, in an input where other rows have one."""
     return [_as_point(i) if CTI_KEY not in i and "ve" not in i else i for i in items]
 
 

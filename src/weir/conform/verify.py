@@ -1,13 +1,13 @@
-"""Compares outputs, or whole runs, by their digests, or outputs row by row.
+"""Compares outputs or whole runs by digest, or outputs row by row.
 
 Rules
-1. The digest of an output is computed again from its rows. If the output carries another digest, it
-   is corrupt, whatever it is compared with.
-2. A run is what `weir run --json` printed, saved as a `.json` file. Runs are compared by the
-   digests in them, output by output.
-3. Different columns are a difference; no row is then read.
-4. Digests detect accidents, not intent: rows can be chosen so that different rows have the same
-   digest. With `full`, outputs are compared row by row instead, by values (`files/output_diff.py`).
+1. The digest of an output is computed from its rows. If its digest file has another digest, the
+   output is corrupt, whatever it is compared with.
+2. A run is the output of `weir run --json`, saved as a `.json` file. Runs are compared by these
+   digests, output by output.
+3. If the columns differ, no row is read.
+4. Digests detect accidents, not intent: different rows can be crafted to have the same digest. With
+   `full`, outputs are instead compared row by row, by value (`files/output_diff.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from weir.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class ComparedOutput:
-    """Says what one side of a comparison has."""
+    """One side of a comparison: its path, number of rows and digest."""
 
     path: str
     rows: int
@@ -43,9 +43,9 @@ class ComparedOutput:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Says what came of one comparison. `output` is which one of a run, `columns` what is different
-    about them. The sides of something corrupt are what is there and what it carries. In a full
-    comparison `alone` is how many rows each side alone has."""
+    """The result of one comparison. `output` names the output of a run, `columns` describes
+    differences of columns. If `corrupt`, the sides are the output and its digest file. After a full
+    comparison, `alone` has the number of rows that only each side has."""
 
     status: Literal["equal", "different", "corrupt"]
     sides: tuple[ComparedOutput, ...] = ()
@@ -76,8 +76,8 @@ class Comparison:
 
 
 def verify(paths: Sequence[str], tell: Tell, *, full: bool = False) -> list[Comparison]:
-    """Compare two outputs, two runs, or one output with the digest it carries; `full`: two outputs
-    row by row."""
+    """Compare two outputs, two runs, or one output with its digest file; with `full`, compare two
+    outputs row by row."""
     runs = [path for path in paths if _is_run(path)]
     if full and runs:
         raise InputError("a run has no rows; --full compares outputs", file=runs[0])
@@ -95,7 +95,8 @@ def verify(paths: Sequence[str], tell: Tell, *, full: bool = False) -> list[Comp
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Says how two outputs differ: in their columns, else in the rows of a first event time."""
+    """How two outputs differ: in their columns, or else in the rows of the first time that
+    differs."""
 
     columns: tuple[str, ...] = ()
     first: Difference | None = None
@@ -164,7 +165,7 @@ def _verify_rows(a: SavedOutput, b: SavedOutput, tell: Tell) -> list[Comparison]
 def _sides(
     outputs: Sequence[SavedOutput], digests: Sequence[Digest]
 ) -> tuple[tuple[ComparedOutput, ...], list[Comparison]]:
-    """Return what each side has, and the verdicts on those that carry another digest."""
+    """Return both sides, and the verdicts on outputs that do not match their digest files."""
     sides = tuple(_side(o.path, d) for o, d in zip(outputs, digests, strict=True))
     corrupt = [v for o, side in zip(outputs, sides, strict=True) if (v := _corrupt(o, side))]
     return sides, corrupt
@@ -175,7 +176,7 @@ def _side(path: str, digest: Digest) -> ComparedOutput:
 
 
 def _corrupt(output: SavedOutput, side: ComparedOutput) -> Comparison | None:
-    """Return the verdict on an output that is not what it carries the digest of."""
+    """Return the verdict on an output whose rows do not match its digest file."""
     carried = output.sidecar
     if carried is None:
         return None
@@ -216,8 +217,8 @@ _decoder = msgspec.json.Decoder(_ReportedRun)
 
 
 def _read_run(path: str) -> dict[str, ComparedOutput]:
-    """Return the outputs of a run by name and kind. Of a stream that went to two paths one is
-    taken: both have its rows."""
+    """Return the outputs of a run by name and kind. If a stream went to two paths, return one of
+    them: both have its rows."""
     try:
         run = _decoder.decode(Path(path).read_bytes())
     except OSError as error:

@@ -1,12 +1,12 @@
 """Reads AWS profiles, for processes that have no keys in their environment.
 
-obstore knows the environment, the roles of machines and containers, and web identities; it does
-not know profiles. So the keys, the region and the endpoint of a profile are read here, by the rules
-of the AWS tools: the environment goes first, `AWS_PROFILE` names the profile (`default` without
-it), `AWS_SHARED_CREDENTIALS_FILE` and `AWS_CONFIG_FILE` say where the files are. The keys of a
-profile that gets them elsewhere (SSO, a role) come by a command: that of the profile
-(`credential_process`), or the AWS command line, which knows SSO and roles. It prints JSON with the
-keys, as the AWS tools define it, and runs again before they expire. Its output is never shown.
+obstore reads the environment, the roles of machines and containers, and web identities, but no
+profiles. This module reads the keys, the region and the endpoint of a profile by the rules of the
+AWS tools. Variables of the environment take precedence. `AWS_PROFILE` names the profile (the
+default is `default`); `AWS_SHARED_CREDENTIALS_FILE` and `AWS_CONFIG_FILE` name the files. If a
+profile gets its keys elsewhere (SSO, a role), a command prints them: the profile's own
+(`credential_process`), or the AWS command line, which knows SSO and roles. The command prints JSON
+in the format of the AWS tools, and runs again before the keys expire. Its output is never shown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OWN_WAYS = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-"""Variables that show that credentials come from elsewhere."""
+"""Variables that show that credentials come from elsewhere than a profile."""
 _KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 _OTHER_SETTINGS = {
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
@@ -45,8 +45,8 @@ _OTHER_SETTINGS = {
 
 
 def profile_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what the profile adds to the environment, by obstore's names; nothing if there is no
-    profile."""
+    """Return the settings that the profile adds to the environment, by obstore's names; empty if
+    there is no profile."""
     profile = _profile(environment, _name(environment))
     if environment.get("AWS_PROFILE") and not profile:
         raise RunError(f"there is no AWS profile '{_name(environment)}' (AWS_PROFILE)")
@@ -61,8 +61,8 @@ def profile_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def profile_keys(environment: Mapping[str, str]) -> CommandKeys | None:
-    """Return what gets the keys of a profile that has none of its own; None if the environment or
-    the profile has them, or there is no profile."""
+    """Return the command that fetches the profile's keys. None if the environment or the profile
+    has keys, or if there is no profile."""
     name = _name(environment)
     profile = _profile(environment, name)
     if _comes_from_elsewhere(environment) or {*_KEYS[:2]} <= profile.keys():
@@ -109,8 +109,7 @@ _ELSEWHERE = ("sso_session", "sso_start_url", "role_arn", "source_profile", "log
 
 
 def keys_command(profile: str, settings: Mapping[str, str]) -> Sequence[str] | None:
-    """Return the command that prints the keys of a profile with these settings; None if the
-    profile names none."""
+    """Return the command that prints the keys of a profile with these settings, or None."""
     if "credential_process" in settings:
         return shlex.split(settings["credential_process"]) or None
     if not any(name in settings for name in _ELSEWHERE):
@@ -125,7 +124,7 @@ def keys_command(profile: str, settings: Mapping[str, str]) -> Sequence[str] | N
 
 
 class CommandKeys:
-    """Runs a command for keys, whenever there are none that are valid."""
+    """Runs a command for keys, and again whenever they have expired."""
 
     def __init__(self, profile: str, command: Sequence[str]) -> None:
         self._profile, self._command = profile, command

@@ -1,9 +1,9 @@
 """Explains why a request to a bucket failed, and decides whether to retry it.
 
-Worth a retry: no connection, no answer, answers of 5xx and 429, and the few of 4xx by which a
-server asks for a retry. Everything else lasts until somebody fixes it: no such bucket, no
-permission, credentials that are missing or have expired, a wrong region. Of a server's answer only
-the code is shown: the rest may repeat keys and signatures.
+Retried: no connection, no answer, status 5xx and 429, and the few 4xx codes with which a server
+asks for a retry. Everything else fails until somebody fixes it: no such bucket, no permission,
+credentials that are missing or have expired, a wrong region. Messages show only the code of a
+server's answer: the rest may repeat keys and signatures.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ _PASSING_STATUS = {"408", "409", "425", "429"}
 _PASSING_CODES = {"RequestTimeout", "IncompleteBody", "OperationAborted", "SlowDown"}
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}
 CONFLICTS = {"ConditionalRequestConflict", "OperationAborted"}
-"""Another request for the same key is under way: neither has won yet."""
+"""Codes that mean that another request for the same key is under way; neither has won yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a request failed; `lasts` if no retry can help."""
+    """Why a request failed; `lasts` if a retry cannot help."""
 
     text: str
     lasts: bool = True
 
 
 def code_of(error: Exception) -> str:
-    """Read a server's code for what went wrong, as `NoSuchBucket`; empty if it gave none."""
+    """Return the server's error code, such as `NoSuchBucket`; empty if there is none."""
     match = _CODE.search(str(error))
     return match[1] if match else ""
 
 
 def reason_of(error: Exception, bucket: str) -> Reason:
-    """Return why a request to this bucket failed."""
+    """Explain why a request to this bucket failed."""
     text, code = str(error), code_of(error)
     match = _STATUS.search(text)
     status = match[1] if match else ""

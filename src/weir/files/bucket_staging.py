@@ -1,13 +1,13 @@
-"""Puts an output in its place in a bucket.
+"""Builds an output for a bucket, and puts it under its key when it is whole.
 
-There is no rename in a bucket, but an object is there whole or not at all. So an output is made
-elsewhere and put under its key at the end, when all outputs of the run are whole: a file of this
-machine is uploaded, and an object that another machine has made beside the output (Spark's tasks
-do, below `beside`) is copied by the store itself. What a killed run has left beside the output is
-deleted by the next run that makes the same output in that way, once it is `LONG` old.
+A bucket cannot rename, but an object appears whole or not at all. So each output is written
+elsewhere and put under its key at the end, when all outputs of the run are whole. A local file is
+uploaded. An object that another machine wrote beside the output (Spark's tasks do, below `beside`)
+is copied by the store itself. If a run is killed, its objects beside the output stay; the next run
+that writes the same output in this way deletes them once they are `LONG` old.
 
-The digest stands in an object of its own. The old one is deleted before the output is replaced, and
-the new one put after it: no old digest stands beside a new output.
+The digest is an object of its own. The old digest is deleted before the output is replaced, and the
+new one is written after it, so no old digest stands beside a new output.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from weir.plan.urls import is_object_url
 
 
 class BucketStaging:
-    """Holds what is being made of an output in a bucket: files of this process in `folder`, objects
-    of other processes below `beside`."""
+    """Collects the parts of an output for a bucket: files of this process in `folder`, objects of
+    other processes below `beside`."""
 
     def __init__(self, url: str) -> None:
         self.shown = url
@@ -53,28 +53,28 @@ class BucketStaging:
             remove_left_over(parent, file_time(self.folder))
 
     def use_beside(self) -> str:
-        """Return the URL below which other processes make objects; all are deleted in the end."""
+        """Return the URL below which other processes write objects; `remove` deletes them all."""
         delete_objects(left_over_objects(self._left, LONG))
         self._is_used_beside = True
         return self.beside
 
     def check_what_is_there(self) -> None:
-        """Find nothing wrong: an object under the key is replaced."""
+        """Do nothing: an object under the key is replaced."""
 
     @contextmanager
     def naming(self) -> Iterator[None]:
-        """Turn what the system refuses into an error with the output's URL."""
+        """Turn errors of the system into RunErrors that name the output's URL."""
         try:
             yield
         except OSError as error:
             raise RunError(f"cannot write '{self.shown}': {error.strerror or error}") from error
 
     def finish(self, output: str, sidecar: Sidecar) -> None:
-        """Note that this file, or object beside the output, is whole, and the digest of it."""
+        """Note that this file, or this object beside the output, is whole, and note its digest."""
         self._output, self._sidecar = output, encoded_sidecar(sidecar)
 
     def put_in_place(self) -> None:
-        """Put what was finished under the output's key, and its digest beside it."""
+        """Put the finished output under its key, and its digest beside it."""
         digest = sidecar_path(self.shown)
         delete_objects([digest])
         if is_object_url(self._output):
@@ -85,7 +85,7 @@ class BucketStaging:
         self.remove()
 
     def remove(self) -> None:
-        """Remove what is still here, if anything is."""
+        """Remove whatever is left of the staging."""
         self._own.remove()
         if self._is_used_beside:
             self._is_used_beside = False

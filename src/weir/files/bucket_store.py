@@ -1,12 +1,12 @@
 """Keeps the objects of a live job's store in a bucket, by the contract of `reliable/store.py`.
 
 Rules
-1. A request is retried for `PATIENCE`, and times out when nothing is heard for `ANSWER_WITHIN`
-   (`LARGE_WITHIN` for a large object). A failure that may pass is retried until the store's
-   `patience` ends; every `TELL_EVERY` the reason is reported to whoever opened the store. The
-   machines of a job retry by themselves: their stores have no patience.
-2. A failure that no retry can fix is `StoreRefuses`. A missing bucket is such a failure, not a
-   missing object.
+1. A request is retried for `PATIENCE`, and times out after `ANSWER_WITHIN` without data
+   (`LARGE_WITHIN` for a large object). Temporary failures are retried until the store's `patience`
+   ends; every `TELL_EVERY` the reason is reported to whoever opened the store. The machines of a
+   job retry by themselves, so their stores have no patience.
+2. A permanent failure is `StoreRefuses`. A missing bucket is a permanent failure, not a missing
+   object.
 3. A new object is made by a conditional request (`If-None-Match: *`). `check_conditions` detects a
    server that ignores the condition, before a job relies on it.
 """
@@ -92,8 +92,8 @@ class BucketStore:
                 return None
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete these objects: checkpoints and segments many by one request, in any order, and
-        then the others one after the other."""
+        """Delete these objects: all checkpoints and segments together, in any order, then the
+        others one after the other."""
         all_keys = list(keys)
         loose = [key for key in all_keys if is_ephemeral(key)]
         if loose:
@@ -124,7 +124,7 @@ class BucketStore:
             ]
 
     def check_conditions(self, key: str, body: Body) -> None:
-        """Raise RunError if the server makes a new object of this key, which is there."""
+        """Raise RunError if the server lets this key be created although it exists."""
         try:
             self.put(key, body, new=True)
         except ObjectExists:
@@ -135,7 +135,7 @@ class BucketStore:
         )
 
     def _patiently(self, work: Callable[[], _T]) -> _T:
-        """Do this until it succeeds, or will never, or patience ends."""
+        """Retry until it succeeds, fails permanently, or patience ends."""
         began = told_at = time.monotonic()
         while True:
             try:
@@ -156,8 +156,8 @@ class BucketStore:
 
     @contextmanager
     def _naming(self, what: str) -> Iterator[None]:
-        """Turn what obstore raises into an error that names the object and the store, and says
-        whether it may pass."""
+        """Turn errors of obstore into errors that name the object and the store: StoreRefuses for
+        permanent failures, RunError for temporary ones."""
         try:
             yield
         except (BaseError, OSError, ValueError) as error:

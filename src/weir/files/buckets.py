@@ -3,14 +3,14 @@
 Schemes are `s3://`, `gs://`, `az://` and `abfss://`.
 
 Contract
-1. An object is named by its URL: the bucket, then the key as it is, nothing escaped.
+1. An object is named by its URL: the bucket, then the key, unescaped.
 2. Each process opens a bucket by its own environment (`aws_profile.py`); only URLs travel.
-3. An object is put whole or not at all: a large one in parts that the store joins at the end.
-4. The version that was found is the one that is read: every request names it, and every answer is
-   compared with its size and tag. Another version is an InputError, as is an answer that is cut.
-5. A failure that may pass (no connection, 5xx, 429) is retried for about `PATIENCE`, a request
-   without an answer after `ANSWER_WITHIN`; other failures are raised at once. Errors name the
-   bucket and the key (`bucket_errors.py`).
+3. An object appears whole or not at all; a large one is uploaded in parts that the store joins.
+4. Reads use the version that was found first: every request names it, and every answer is compared
+   with its size and tag. Another version is an InputError, and so is a truncated answer.
+5. Temporary failures (no connection, 5xx, 429) are retried for about `PATIENCE`; a request times
+   out after `ANSWER_WITHIN`. Other failures are raised at once. Errors name the bucket and the key
+   (`bucket_errors.py`).
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 PATIENCE = timedelta(seconds=60)
 ANSWER_WITHIN = timedelta(seconds=30)
 COPY_WITHIN = timedelta(minutes=10)
-"""A store may copy for long before it answers."""
+"""Time limit of a copy: a store may copy for long before it answers."""
 RETRIES = 100
 PART_BYTES = 8 << 20
-_MOST_PARTS = 9_000  # S3 takes 10 000
+_MOST_PARTS = 9_000  # S3 takes at most 10 000 parts
 COPIED_AT_ONCE = 5 << 30
 """The largest object that S3 copies by one request."""
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -67,14 +67,14 @@ class ObjectVersion:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Names an object: a bucket's URL, and a key in it."""
+    """The bucket's URL and the key of an object."""
 
     bucket: str
     key: str
 
 
 def address(url: str) -> Address:
-    """Take a URL apart; raise PlanError for one that names no object."""
+    """Split a URL into bucket and key; raise PlanError if it names no object."""
     refuse_secrets(url)
     scheme, _, rest = url.partition("://")
     bucket, _, key = rest.partition("/")
@@ -92,20 +92,19 @@ def address(url: str) -> Address:
 
 
 def find_object(url: str) -> ObjectVersion | None:
-    """Return which version of an object is there; None if there is none. A bucket that is not there
-    is an InputError."""
+    """Return the current version of an object, or None. A missing bucket is an InputError."""
     at = address(url)
     with _reading(url):
         return _look(at)
 
 
 def _look(at: Address) -> ObjectVersion | None:
-    """Return which version of an object is there; None if there is none. What obstore raises for a
-    bucket that is not there goes on."""
+    """Return the current version of an object, or None. A missing bucket raises obstore's own
+    error."""
     store = _store(at.bucket)
     with suppress(NotFoundError, FileNotFoundError):
         return _version_of(obstore.head(store, at.key))
-    try:  # a HEAD has no body to name what is missing
+    try:  # a HEAD has no body that says whether the bucket or the key is missing
         return _version_of(obstore.get(store, at.key).meta)
     except (NotFoundError, FileNotFoundError) as error:
         if code_of(error) == "NoSuchBucket":
@@ -114,7 +113,7 @@ def _look(at: Address) -> ObjectVersion | None:
 
 
 def list_objects(url: str) -> Iterator[tuple[str, ObjectVersion]]:
-    """Give all objects below a URL that ends in `/`, in any order."""
+    """Yield all objects below a URL that ends in `/`, in any order."""
     at = address(f"{url}x")
     prefix = at.key[:-1]
     with _reading(url):
@@ -124,7 +123,7 @@ def list_objects(url: str) -> Iterator[tuple[str, ObjectVersion]]:
 
 
 def read_object(url: str) -> bytes | None:
-    """Return the bytes of a small object; None if there is none."""
+    """Return the bytes of a small object, or None if it does not exist."""
     at = address(url)
     with _reading(url):
         try:
@@ -136,7 +135,7 @@ def read_object(url: str) -> bytes | None:
 
 
 def download_object(url: str, path: str) -> None:
-    """Write an object to a file; none is made where there is no object."""
+    """Download an object to a file; if it does not exist, create no file."""
     version = find_object(url)
     if version is None:
         return
@@ -146,7 +145,7 @@ def download_object(url: str, path: str) -> None:
 
 
 def read_range(url: str, version: ObjectVersion, start: int, end: int) -> bytes:
-    """Return the bytes from `start` up to `end`, of the very version that was found."""
+    """Return the bytes [start, end) of exactly this version."""
     at = address(url)
     with _reading(url):
         answer = obstore.get(
@@ -162,10 +161,10 @@ def read_range(url: str, version: ObjectVersion, start: int, end: int) -> bytes:
 
 
 def check_bucket(url: str) -> None:
-    """Raise RunError if an object can certainly not be put there: there is no such bucket, or no
-    answer. Whether it is allowed is seen when it is put."""
+    """Raise RunError if no object can be written there: the bucket is missing or does not answer.
+    Permission is checked only by the write itself."""
     at = address(url)
-    with _writing(url), suppress(PermissionDeniedError):  # who may write need not be let read
+    with _writing(url), suppress(PermissionDeniedError):  # a writer may lack read access
         _look(at)
 
 
@@ -177,14 +176,14 @@ def put_object(url: str, body: bytes) -> None:
 
 
 def upload_file(path: str, url: str) -> None:
-    """Write a file to an object, which is seen when all of it is there."""
+    """Upload a file to an object, which appears when it is whole."""
     at, size = address(url), os.path.getsize(path)
     with _writing(url):
         obstore.put(_store(at.bucket), at.key, Path(path), chunk_size=_part_bytes(size))
 
 
 def copy_object(source: str, url: str) -> None:
-    """Copy an object to another one of the same bucket, which is seen when all of it is there."""
+    """Copy an object within its bucket; the copy appears when it is whole."""
     at, to = address(source), address(url)
     version = find_object(source)
     with _writing(url):
@@ -200,7 +199,7 @@ def copy_object(source: str, url: str) -> None:
 
 
 def delete_objects(urls: Iterable[str]) -> None:
-    """Delete the objects that are there."""
+    """Delete those of the objects that exist."""
     for url in urls:
         at = address(url)
         with _writing(url, "delete"):
@@ -211,7 +210,7 @@ def delete_objects(urls: Iterable[str]) -> None:
 
 
 def left_over_objects(begin: str, age: float) -> Iterator[str]:
-    """Give the objects whose URLs begin so and that were written more than `age` seconds ago."""
+    """Yield the objects whose URLs begin with this text and are older than `age` seconds."""
     at = address(f"{begin}x")
     folder = at.key.rpartition("/")[0]
     before = datetime.now(UTC) - timedelta(seconds=age)
@@ -228,7 +227,7 @@ def _part_bytes(size: int) -> int:
 
 
 def _version_of(meta: ObjectMeta) -> ObjectVersion:
-    # Every store of these schemes gives a tag; for one that does not, its time stands in.
+    # Every store of these schemes gives a tag; if one does not, the object's time replaces it.
     return ObjectVersion(int(meta["size"]), meta["e_tag"] or str(meta["last_modified"]))
 
 
@@ -241,9 +240,9 @@ def _store(bucket: str, answer_within: timedelta | None = None) -> ObjectStore:
 
 
 def open_bucket(url: str, answer_within: timedelta, patience: timedelta) -> ObjectStore:
-    """Return the open bucket (or the part of it below a key) of this process, by its environment
-    as it is now. A request must be answered, and each piece of the answer come, within
-    `answer_within`; what may pass is tried again for `patience`."""
+    """Open a bucket (or the part of it below a key) for this process, with its current environment.
+    Each request, and each piece of its answer, times out after `answer_within`; temporary failures
+    are retried for `patience`."""
     note_use()
     names = ("AWS_", "AZURE_", "GOOGLE_", "HOME")
     environment = tuple(sorted((n, v) for n, v in os.environ.items() if n.startswith(names)))
@@ -259,7 +258,7 @@ def _opened(
     answer_within: timedelta,
     patience: timedelta,
 ) -> ObjectStore:
-    """Open a bucket. A process that was forked opens its own: connections are not shared."""
+    """Open a bucket. A forked process opens its own: connections are not shared."""
     variables = dict(environment)
     client: ClientConfig = {
         "connect_timeout": "5s",
@@ -302,7 +301,7 @@ def _check_endpoint(variables: dict[str, str]) -> None:
 
 @contextmanager
 def _reading(url: str) -> Iterator[None]:
-    """Turn what obstore raises into an InputError that names the object."""
+    """Turn errors of obstore into InputErrors that name the object."""
     try:
         yield
     except PreconditionError:
@@ -313,7 +312,7 @@ def _reading(url: str) -> Iterator[None]:
 
 @contextmanager
 def _writing(url: str, action: str = "write") -> Iterator[None]:
-    """Turn what obstore raises into a RunError that names the object."""
+    """Turn errors of obstore into RunErrors that name the object."""
     try:
         yield
     except (BaseError, OSError, ValueError) as error:

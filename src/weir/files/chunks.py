@@ -1,18 +1,20 @@
-"""Chunks: rows of one partition in order, with offsets and line numbers, as readers make them.
+"""Chunks are consecutive rows of one partition, with offsets and line numbers, as readers make
+them.
 
 Contract
-1. A partition is one file, what one connector reads, or rows in memory. The data rows of a file are
-   numbered from 0 (the *offset*), bad ones included; explicit CTIs have no number. Offsets depend
-   on the file alone, never on chunks. In other partitions they grow, and may have gaps.
-2. A reader judges form only (is this line a row of these columns?). It never raises for a bad
-   row: it lists it, and the ingress decides, in offset order.
-3. `chunks(size, start)` gives the rows from offset `start` on; a CTI that stands right before
-   that row comes again, which changes nothing: CTIs only grow.
-4. A chunk has at most `size` rows and about `CHUNK_BYTES`, unless a single row has more. No more
-   is held than what a chunk is made of: about `BLOCK_BYTES` of a text file and one record, some
-   pages of a Parquet file, a record batch of an Arrow file.
-5. A reader that knows which columns are needed may leave others out of its chunks, but which
-   rows are bad does not change: what could misfit is looked at all the same.
+1. A partition is one file, what one connector reads, or rows in memory. A row's *offset* is its
+   number. In a file the data rows are numbered from 0, bad rows included; explicit CTIs have no
+   offset. Offsets depend on the file alone, never on chunks. In other partitions offsets grow, and
+   may have gaps.
+2. A reader checks the form of a row only (is this line a row of these columns?). It lists bad rows
+   and never raises for them: the ingress decides what happens, in offset order.
+3. `chunks(size, start)` gives the rows from offset `start` on. A CTI right before that row comes
+   again, which changes nothing: CTIs only grow.
+4. A chunk has at most `size` rows and about `CHUNK_BYTES`, unless a single row is larger. A reader
+   holds only what it makes one chunk from: about `BLOCK_BYTES` of a text file and one record, some
+   pages of a Parquet file, or a record batch of an Arrow file.
+5. A reader that knows which columns are needed may leave the others out of its chunks. This does
+   not change which rows are bad: every column that could have bad values is still checked.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """Says of a row that does not fit where it stood, what stood there, and what was wrong."""
+    """Where a bad row stood, its text, and what is wrong with it."""
 
     offset: int
     line: int | None
@@ -56,11 +58,12 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Holds some rows of a partition, in order.
+    """Some consecutive rows of a partition.
 
-    `rows` has the columns that are needed; `offsets` and `lines` (None for files without lines)
-    are theirs. CTI number i stands before row `cti_indexes[i]` of the chunk. `stop` is the offset
-    of the first row after the chunk, `read` how much of the partition's `size` has been read.
+    `rows` has the needed columns; `offsets` and `lines` (None for files without lines) belong to
+    its rows. The CTI `cti_times[i]` stands before row `cti_indexes[i]` of the chunk. `stop` is the
+    offset of the first row after the chunk; `read` says how much of the partition's `size` has been
+    read.
     """
 
     rows: pa.RecordBatch
@@ -72,11 +75,11 @@ class Chunk:
     bad: tuple[BadRow, ...] = ()
     read: int = 0
     resume: bytes | None = None
-    """Where a live source goes on after the chunk. From a connector: its own state. From the
-    source machine: `Resume`."""
+    """Where a live source resumes after the chunk. Chunks of a connector have its own state, those
+    of the source machine a `Resume`."""
     judged: tuple[Int64s, Int64s] | None = None
-    """The starts and ends of rows that an ingress has admitted before: none of them is late or bad,
-    and those that were late have the starts that it gave them."""
+    """The starts and ends of rows that an ingress has already admitted. None of them is late or
+    bad; late rows that were adjusted have their new starts."""
 
     def line(self, row: int) -> int | None:
         return None if self.lines is None else int(self.lines[row])
@@ -84,14 +87,15 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """Says where a row of a file begins: its offset, and in a text file its first byte."""
+    """Where a row of a file begins: its offset and, in a text file, its first byte."""
 
     offset: int = 0
     position: int = 0
 
 
 class SourcePartition(Protocol):
-    """Gives the rows of one partition of a source. `size` is in bytes, in memory in rows."""
+    """Reads the rows of one partition of a source. `size` is in bytes; for rows in memory, in
+    rows."""
 
     @property
     def name(self) -> str: ...
@@ -104,7 +108,7 @@ class SourcePartition(Protocol):
 
 @runtime_checkable
 class PartitionSlice(Protocol):
-    """A part of a partition; its rows have the offsets that they have in the whole."""
+    """A part of a partition; its rows keep the offsets that they have in the whole."""
 
     @property
     def whole(self) -> SourcePartition: ...
@@ -112,11 +116,11 @@ class PartitionSlice(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """Names a file with its declared columns, and those of them that are needed (None: all).
+    """A file with its declared columns and the needed ones among them (None: all).
 
-    `name` is what errors and LATE rows show; a relative one starts at `root`, for processes that
-    work in another folder. The name of an object in a bucket is its URL, and `version` the one
-    that all who read it read.
+    `name` is what errors and LATE rows show. A relative name starts at `root`, for processes that
+    work in another folder. The name of an object in a bucket is its URL; `version` is the version
+    that all its readers read.
     """
 
     name: str
@@ -124,13 +128,13 @@ class DataFile:
     needed: Collection[str] | None = None
     root: str = ""
     max_record: int = MAX_RECORD
-    """The bytes that a record of a text file may have."""
+    """The largest size of a record of a text file, in bytes."""
     version: ObjectVersion | None = None
     unit: str | None = None
-    """What numbers of times count, of explicit CTIs too (`time_units.py`)."""
+    """The unit of times given as numbers, explicit CTIs included (`time_units.py`)."""
     since: FilePlace | None = None
-    """Where reading begins (None: at the first row); lines are then counted from there. Files that
-    find a row by its number need none."""
+    """Where reading begins (None: at the first row); lines are counted from there. Formats that
+    find a row by its number do not need it."""
 
     @property
     def path(self) -> str:
@@ -141,7 +145,7 @@ class DataFile:
         return os.path.getsize(self.path) if self.version is None else self.version.size
 
     def open_text(self) -> BinaryIO:
-        """Open the file to be read to its end, from its beginning or from where reading begins."""
+        """Open the file, at its beginning or where reading begins."""
         codec = codec_of(self.name)
         if self.version is None:
             if codec is None:
@@ -154,7 +158,7 @@ class DataFile:
         return text if codec is None else decompressed(text, codec, self.name)
 
     def open_object(self, version: ObjectVersion) -> ObjectFile:
-        """Open an object, to be read here and there."""
+        """Open an object for random access."""
         return ObjectFile(self.name, version)
 
     def needs(self, column: str) -> bool:
@@ -162,7 +166,7 @@ class DataFile:
 
 
 def object_version(url: str) -> ObjectVersion:
-    """Return which version of an object is there; raise InputError if there is none."""
+    """Return the current version of an object; raise InputError if it does not exist."""
     version = find_object(url)
     if version is None:
         raise InputError("there is no such object", file=url)

@@ -1,7 +1,7 @@
 """Guesses the columns of a file and their types from its first rows.
 
-Types of Parquet and Arrow files are their own. In texts a column has the narrowest of BOOLEAN,
-BIGINT, DOUBLE, DATE, TIMESTAMP and STRING that all its values have; in JSON also LIST and STRUCT.
+Parquet and Arrow files declare their types. In a text file a column gets the narrowest of BOOLEAN,
+BIGINT, DOUBLE, DATE, TIMESTAMP and STRING that fits all its values; in JSON also LIST and STRUCT.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _BOOLEAN = re.compile("true|false", re.I)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _CODE = re.compile(r"[+-]?0\d+|\+\d+", re.ASCII)
-"""What is a number only by its looks: a postal code, a telephone number."""
+"""Text that looks like a number but is not: a postal code, a telephone number."""
 _DOUBLE = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|-?Infinity", re.ASCII)
 
 
 def file_columns(file: str, version: ObjectVersion | None, most: int) -> Mapping[str, Guess]:
-    """Return the columns of a file with their types, by its first rows, and notes about them:
-    NULL where no value was seen, and a type of Arrow's where the language has none."""
+    """Return the columns of a file with their types, and notes on them, from its first rows. A type
+    is NULL if no value was seen, and Arrow's own if the language has no such type."""
     ending = ending_of(file)
     if ending in (".parquet", ".arrow"):
         stored = stored_schema(file, version)
@@ -64,7 +64,7 @@ def file_columns(file: str, version: ObjectVersion | None, most: int) -> Mapping
 
 
 def is_known(dtype: pa.DataType) -> bool:
-    """Tell whether the language has a type of Arrow's."""
+    """Tell whether the language has this type of Arrow's."""
     if pa.types.is_list(dtype):
         return is_known(dtype.value_type)
     if pa.types.is_struct(dtype):
@@ -76,8 +76,8 @@ _SIMPLE = (BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INT, NULL, STRING, TIMESTAMP)
 
 
 def together(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return the type of a column that has these types in two files; STRING where they have none
-    together."""
+    """Return the type of a column that has these types in two files; STRING if they have no common
+    type."""
     if {one, other} == {DATE, TIMESTAMP}:
         return TIMESTAMP
     if pa.types.is_list(one) and pa.types.is_list(other):
@@ -93,7 +93,7 @@ def together(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def settled(dtype: pa.DataType) -> pa.DataType:
-    """Return the type with STRING where no value was seen."""
+    """Replace NULL, the type of columns without values, by STRING."""
     if pa.types.is_list(dtype):
         return pa.list_(settled(dtype.value_type))
     if pa.types.is_struct(dtype):
@@ -102,8 +102,8 @@ def settled(dtype: pa.DataType) -> pa.DataType:
 
 
 def _weirs(dtype: pa.DataType) -> pa.DataType:
-    """Return the type of the language that holds a type of Arrow's; that itself if there is
-    none."""
+    """Return the type of the language that can hold this type of Arrow's; the type itself if there
+    is none."""
     if pa.types.is_dictionary(dtype):
         return _weirs(dtype.value_type)
     if pa.types.is_timestamp(dtype):
@@ -174,7 +174,7 @@ def _wide(dtype: pa.DataType) -> str | None:
 
 
 def _of_whole(numbers: Sequence[int]) -> pa.DataType | None:
-    """Return the type that has all of these numbers; None if there is none."""
+    """Return the narrowest type that holds all of these numbers, or None."""
     if all(-(2**63) <= n < 2**63 for n in numbers):
         return BIGINT
     reach = max(map(abs, numbers))
@@ -226,8 +226,8 @@ def _of_field(values: Sequence[object]) -> Guess:
 
 
 def _of_values(values: Iterable[object], doubts: list[str]) -> pa.DataType:
-    """Return the type of JSON values. Where they have none together it is that of most of them, and
-    `doubts` gets a sentence."""
+    """Return the type of JSON values. If they have no common type, return that of most values and
+    add a sentence to `doubts`."""
     kinds: dict[type, list[Any]] = {}
     for value in values:
         if value is not None:

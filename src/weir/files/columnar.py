@@ -1,15 +1,15 @@
 """Parquet and Arrow files: typed columns, one partition a file.
 
-A declared column that the file lacks, or has in a type that does not widen to the declared one,
-is an error of the file. Times of any unit become microseconds; a value that does not fit (finer
-than a microsecond, say) makes its row a bad row. A column that is not needed is not read, unless
-its type in the file has values that would not fit.
+If the file lacks a declared column, or its type does not widen to the declared one, that is an
+error of the file. Times of any unit become microseconds; a value that does not fit (finer than a
+microsecond, say) makes its row a bad row. A column that is not needed is not read, unless its type
+in the file has values that would not fit.
 
-A file's metadata may be wrong, by damage or on purpose. So its bytes are read, not mapped
-(a mapped file that becomes shorter ends the process), pages are checked against the checksums that
-they have, each batch is validated in full before a value of it is looked at, and all rows that the
-file counts must be there. Whatever Arrow raises about a file becomes an InputError that names it.
-Changed values without a checksum are not detected.
+A file's metadata may be wrong, by damage or on purpose. So files are read, not mapped (a mapped
+file that is truncated would crash the process). The checksums of pages are verified if they have
+any, each batch is fully validated before its values are used, and the number of rows must match the
+metadata. Errors of Arrow become InputErrors that name the file. Changed values in pages without a
+checksum are not detected.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ if TYPE_CHECKING:
 IpcReader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
 Bytes: TypeAlias = pa.OSFile | pa.PythonFile
 Batches: TypeAlias = Iterator[tuple[pa.RecordBatch, int]]
-"""Batches of a file, and how many of its bytes have been read after each."""
+"""Batches of a file, each with the number of bytes read up to its end."""
 
 _ARROW_FILE = b"ARROW1"
 # Without a buffer all pages of a row group would be in memory at once.
 _BUFFER_BYTES = 1 << 20
 _GAP_BYTES = 1 << 16
-"""What is read of an object in vain rather than by another request."""
+"""Gaps up to this size are read along, to save a request."""
 _MOST_HELD = 64
-"""How many pieces of an object are held, if there are not more columns."""
+"""The largest number of pieces of an object in memory, unless it has more columns."""
 
 
 class ParquetFile(DataFile):
@@ -126,8 +126,8 @@ class ArrowFile(DataFile):
             yield batch, self.size * (i + 1) // count
 
     def _batch_with(self, source: Bytes, schema: pa.Schema, start: int) -> tuple[int, int]:
-        """Return the number of the batch that has row `start`, and the number of its first row. Of
-        those before it one column is read, the narrowest, to count their rows."""
+        """Return the number of the batch that has row `start`, and the number of that batch's first
+        row. To count the rows before it, read the narrowest column only."""
         if start == 0 or not len(schema):
             return 0, 0
         narrowest = min(range(len(schema)), key=lambda i: _bits(schema.field(i).type))
@@ -142,14 +142,14 @@ class ArrowFile(DataFile):
 
 
 def _bits(dtype: pa.DataType) -> float:
-    """Return how wide a value is; texts, lists and the like are wider than any number."""
+    """Return the width of a value; texts, lists and the like are wider than any number."""
     return dtype.bit_width if pa.types.is_primitive(dtype) else math.inf
 
 
 @contextmanager
 def _names_the_file(name: str) -> Iterator[None]:
-    """Turn what Arrow raises about a file into an InputError that names it. Only calls of Arrow
-    stand inside."""
+    """Turn errors of Arrow into InputErrors that name the file. Use it around calls of Arrow
+    only."""
     try:
         yield
     except WeirError:
@@ -158,7 +158,7 @@ def _names_the_file(name: str) -> Iterator[None]:
         if error.errno is not None:  # the disk's fault
             raise
         raise _damaged(error, name) from error
-    # Arrow has no root of all that it raises (KeyError, UnicodeDecodeError, MemoryError, …).
+    # Arrow's errors have no common base (KeyError, UnicodeDecodeError, MemoryError, …).
     except Exception as error:
         raise _damaged(error, name) from error
 
@@ -169,8 +169,7 @@ def _damaged(error: Exception, name: str) -> InputError:
 
 
 def _intact(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
-    """Give the batches one by one after checking that each is whole; raise InputError at the first
-    that is not."""
+    """Yield the batches after validating each; raise InputError at the first that is damaged."""
     batches = iter(batches)
     while True:
         with _names_the_file(name):
@@ -183,7 +182,7 @@ def _intact(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordB
 
 @dataclass(frozen=True, slots=True)
 class ArrivingBatches(DataFile):
-    """Reads record batches that come from elsewhere, their number unknown, once as a partition."""
+    """Serves record batches from elsewhere as a partition, once; their number is unknown."""
 
     batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
 
@@ -200,7 +199,7 @@ class ArrivingBatches(DataFile):
 
 
 def stored_schema(file: str, version: ObjectVersion | None = None) -> pa.Schema:
-    """Return the columns in the metadata of a Parquet or Arrow file."""
+    """Return the columns that the metadata of a Parquet or Arrow file declares."""
     if file.lower().endswith(".parquet"):
         data = ParquetFile(file, ())
         source = file if version is None else data.open_object(version)
@@ -211,12 +210,12 @@ def stored_schema(file: str, version: ObjectVersion | None = None) -> pa.Schema:
 
 
 def finer_rows(file: ParquetFile | ArrowFile, most: int) -> tuple[int, int]:
-    """Return how many rows were looked at, the first ones, and in how many of them a TIMESTAMP is
-    finer than a microsecond."""
+    """Look at the first rows; return their number, and how many have a TIMESTAMP finer than a
+    microsecond."""
     schema = stored_schema(file.name if file.version is not None else file.path, file.version)
     stored = dict(zip(schema.names, schema.types, strict=True))
     declared = [n for n, dtype in file.columns if dtype == TIMESTAMP and n in stored]
-    # A column of another type, which a TIMESTAMP cannot be, is the reader's error.
+    # The reader reports columns of types that cannot become TIMESTAMP.
     finer = [(n, stored[n]) for n in declared if _is_nanoseconds(stored[n])]
     if not finer:
         return 0, 0
@@ -233,8 +232,9 @@ def _is_nanoseconds(dtype: pa.DataType) -> bool:
 
 
 def _rows_within(limit: int, size: int, metadata: pq.FileMetaData, names: Sequence[str]) -> int:
-    """Return `size`, or fewer rows where so many would exceed the limit by the metadata. Values
-    that are stored once and occur often are larger when they are read: `_chunks` handles those."""
+    """Return `size`, or fewer rows if so many would exceed the limit according to the metadata.
+    Values that are stored once and occur often become larger when they are read; `_chunks` handles
+    those."""
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
         if group.total_byte_size * size <= limit * group.num_rows:
@@ -246,15 +246,16 @@ def _rows_within(limit: int, size: int, metadata: pq.FileMetaData, names: Sequen
 
 
 def _groups_from(metadata: pq.FileMetaData, start: int) -> tuple[list[int], int]:
-    """Return the row groups that have rows from `start` on, and the number of their first row."""
+    """Return the row groups from the one with row `start` on, and the number of their first row."""
     counts = (metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
     begin, first = _piece_with(counts, start)
     return list(range(begin, metadata.num_row_groups)), first
 
 
 def _piece_with(counts: Iterable[int], start: int) -> tuple[int, int]:
-    """Return which of a file's pieces, with so many rows each, has row `start`, and the number of
-    its first row; after the last where none has it."""
+    """Find the piece of a file that contains row `start`: return its number and that of its first
+    row. `counts` are the rows of each piece. If no piece has the row, return the end of the
+    file."""
     first = number = 0
     for rows in counts:
         if first + rows > start:
@@ -267,7 +268,7 @@ def _piece_with(counts: Iterable[int], start: int) -> tuple[int, int]:
 def _column_spans(
     metadata: pq.FileMetaData, groups: Sequence[int], names: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """Give the byte ranges of the needed columns of these row groups."""
+    """Yield the byte ranges of the needed columns of these row groups."""
     for number in groups:
         group = metadata.row_group(number)
         for j in range(group.num_columns):
@@ -279,8 +280,8 @@ def _column_spans(
 
 
 def _expect(source: ObjectFile, spans: Sequence[tuple[int, int]], columns: int) -> None:
-    """Say what will be read of an object. Short columns come one after the other, long ones side by
-    side: then fewer pieces of each are held."""
+    """Announce the byte ranges that will be read of an object. Short columns are read one after the
+    other, long ones side by side, so that fewer pieces of each are held."""
     is_long = any(stop - start > _BUFFER_BYTES for start, stop in spans)
     streams = max(columns, 1) if is_long else 1
     ahead = max(1, min(AHEAD, _MOST_HELD // streams - 1))
@@ -292,7 +293,7 @@ def _is_of(path: str, names: Sequence[str]) -> bool:
 
 
 def _opened(data: DataFile, source: str | ObjectFile) -> pq.ParquetFile:
-    import pyarrow.parquet as pq  # when it is needed: it takes a while
+    import pyarrow.parquet as pq  # imported here because it is slow
 
     with _names_the_file(data.name):
         return pq.ParquetFile(
@@ -330,7 +331,8 @@ def _ipc(source: Bytes, name: str, indexes: list[int] | None) -> IpcReader:
 def _chunks(
     file: DataFile, batches: Batches, columns: Columns, size: int, start: int, first: int = 0
 ) -> Iterator[Chunk]:
-    """Make chunks of the rows from `start` on; `first` is the number of the first that comes."""
+    """Make chunks of the rows from `start` on; `first` is the number of the first row in
+    `batches`."""
     before = 0
     for batch, read in batches:
         most = max(1, min(size, CHUNK_BYTES * batch.num_rows // max(_bytes(batch), 1)))
@@ -346,7 +348,7 @@ def _chunks(
 
 
 def _bytes(batch: pa.RecordBatch) -> int:
-    """Estimate how large the rows are once every value stands for itself."""
+    """Estimate the size of the rows with every value written out."""
     total = 0
     for column in batch.columns:
         if pa.types.is_dictionary(column.type):
@@ -393,7 +395,7 @@ def _cast(column: pa.Array, dtype: pa.DataType) -> pa.Array:
             return from_nanoseconds(column)
         return column.cast(pa.timestamp("us", column.type.tz)).cast(BIGINT).cast(TIMESTAMP)
     if pa.types.is_nested(column.type) and column.type != dtype:
-        # By elements: the times among them are cut like others.
+        # Element by element, so that times in lists are cut like others.
         if pa.types.is_struct(dtype):
             return struct_converter([partial(_cast, dtype=f.type) for f in dtype], dtype)(column)
         return list_converter(partial(_cast, dtype=dtype.value_type), dtype)(column)

@@ -1,4 +1,4 @@
-"""Compares the columns of Parquet and Arrow files with the declared ones.
+"""Compares the column types of Parquet and Arrow files with the declared types.
 
 Decides which types widen to which, and which columns must be read."""
 
@@ -14,8 +14,8 @@ _MOST_DIGITS = 38
 
 
 def columns_to_read(schema: pa.Schema, file: DataFile) -> Columns:
-    """Return the needed columns and those in which a value may not fit. Raise InputError if a
-    declared column is missing or has another type, needed or not."""
+    """Return the needed columns and those whose values may not fit. Raise InputError if a declared
+    column is missing or has another type, even if it is not needed."""
     _check(schema, file.columns, file.name)
     return [
         (name, dtype)
@@ -64,7 +64,7 @@ def _widens(stored: pa.DataType, declared: pa.DataType) -> bool:
     if declared == DOUBLE:
         return bool(pa.types.is_floating(stored) or pa.types.is_integer(stored))
     if pa.types.is_decimal(declared):
-        # Arrow dies of scales that no decimal has.
+        # Arrow crashes on scales that no decimal has.
         return bool(pa.types.is_decimal(stored)) and -_MOST_DIGITS <= stored.scale <= declared.scale
     if declared == STRING:
         return bool(pa.types.is_large_string(stored) or pa.types.is_string_view(stored))

@@ -1,8 +1,7 @@
 """Reads compressed text files: `.gz` (gzip) and `.zst` (Zstandard).
 
-Positions in them are those of the text. They are read from the beginning: to continue at a
-position, a reader reads everything before it again. A file that is damaged or torn is an error that
-names it.
+Positions are those of the decompressed text. To continue at a position, a reader must decompress
+everything before it again. A file that is damaged or truncated is an error that names it.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ import pyarrow as pa
 from weir.errors import InputError
 
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
-"""The endings, and what Arrow calls their codecs."""
+"""File endings, and Arrow's names for their codecs."""
 _PIECE = 1 << 20
 
 
 def codec_of(name: str) -> str | None:
-    """Return the codec by the ending of a file's name; None if it is not compressed.
+    """Return the codec of a file by its ending; None if it is not compressed.
 
     >>> codec_of("a.jsonl.gz"), codec_of("a.jsonl")
     ('gzip', None)
@@ -29,12 +28,12 @@ def codec_of(name: str) -> str | None:
 
 
 def decompressed(file: BinaryIO, codec: str, name: str) -> BinaryIO:
-    """Open the text of a compressed file; closing it closes the file."""
+    """Open a compressed file as text; closing it closes the file."""
     return io.BufferedReader(_Decompressed(file, codec, name), _PIECE)
 
 
 class _Decompressed(io.RawIOBase):
-    """Gives the bytes of a compressed file, forward only."""
+    """Reads the decompressed bytes of a file, forward only."""
 
     def __init__(self, file: BinaryIO, codec: str, name: str) -> None:
         self._file, self._name = file, name
@@ -55,7 +54,7 @@ class _Decompressed(io.RawIOBase):
             data = self._stream.read(len(buffer))
         except OSError as error:
             raise InputError(f"damaged: {error}", file=self._name) from error
-        if not data and not self._file.tell():  # an empty text has a header and an end
+        if not data and not self._file.tell():  # even an empty text has a header and an end
             message = "damaged: the file is empty; a compressed file never is"
             raise InputError(message, file=self._name)
         buffer[: len(data)] = data

@@ -1,9 +1,9 @@
 """CSV: a header row, commas, double quotes; one partition a file.
 
-An empty field is NULL, `""` the empty text. A quoted field may hold line ends. Columns that are
-not declared are ignored; a declared one that the header lacks is an error, as is a header name
-twice. Values look as in CAST from STRING, but a DECIMAL must not have more decimals than fit;
-BINARY is base64; LIST and STRUCT are JSON texts, as in `jsonl.py`.
+An empty field is NULL; `""` is the empty text. A quoted field may contain line ends. Columns that
+are not declared are ignored. A declared column that is missing from the header, or is there twice,
+is an error. Values are written as for CAST from STRING, except that a DECIMAL must not have more
+decimals than fit. BINARY is base64; LIST and STRUCT are JSON texts, as in `jsonl.py`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class CsvFile(DataFile):
                     yield chunk
 
     def _looked_at(self, names: Fields) -> dict[str, int]:
-        """Return the index of each column that is read or could misfit; a text never misfits."""
+        """Return the index of each column that is needed or could have bad values; a STRING never
+        has."""
         indexes = _column_indexes(names, self.columns, self.name)
         return {n: indexes[n] for n, dtype in self.columns if self.needs(n) or dtype != STRING}
 
@@ -111,8 +112,8 @@ class CsvFile(DataFile):
 
 
 def _header(file: BinaryIO, name: str, limit: int) -> tuple[Fields, int]:
-    """Read the names in the first record that is not blank; return them and how many lines were
-    read."""
+    """Read the column names from the first record that is not blank; return them and the number of
+    lines read."""
     parts: list[bytes] = []
     size = quotes = lines = 0
     while line := file.readline(limit + 2 - size):
@@ -136,7 +137,7 @@ def _header(file: BinaryIO, name: str, limit: int) -> tuple[Fields, int]:
 
 
 def _split(text: str) -> Fields | None:
-    """Split a record into its fields; return None when its quotes are wrong."""
+    """Split a record into its fields; None if its quotes are wrong."""
     line = text.rstrip("\r\n")
     if '"' not in line:
         return [field or None for field in line.split(",")]
@@ -194,7 +195,7 @@ def _column_indexes(names: Fields, columns: Columns, file: str) -> dict[str, int
 
 
 def _missing(name: str, names: Fields, columns: Columns) -> str:
-    """Say what the header has in place of a declared column."""
+    """Describe a declared column that the header lacks, and what the header has instead."""
     there = [n for n in names if n is not None]
     for other, word in ((";", "`;`"), ("\t", "tabs"), ("|", "`|`")):
         fields = [field.strip().strip('"') for n in there for field in n.split(other)]
@@ -217,11 +218,11 @@ def _missing(name: str, names: Fields, columns: Columns) -> str:
 def _plain_texts(
     text_chunk: TextChunk, indexes: Mapping[str, int], width: int
 ) -> dict[str, pa.Array] | None:
-    """Return the fields of a text chunk by column, if Arrow sees the very records that `_split`
-    sees; else None."""
+    """Return the fields of a text chunk by column; None if Arrow could split it into other records
+    than `_split` does."""
     data = text_chunk.data
-    # Arrow skips a byte order mark, takes a lone \r for a line end and any quotes; in one column
-    # a line of blanks is a row to it.
+    # Arrow skips a byte order mark, treats a lone \r as a line end, and accepts any quotes. With
+    # one column, it reads a line of blanks as a row.
     if width == 1 or data.startswith(BYTE_ORDER_MARK) or not is_utf8(data):
         return None
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
@@ -256,7 +257,7 @@ def _plain_texts(
 
 
 def _quotes_fit(data: bytes) -> bool:
-    """Say whether quotes stand around fields only, or doubled inside of quoted ones."""
+    """Tell whether quotes occur only around fields, or doubled inside quoted fields."""
     characters = np.frombuffer(b"\n" + data + b"\n", dtype=np.uint8)
     quotes = np.flatnonzero(characters == ord('"'))
     beside = np.concatenate((quotes[::2] - 1, quotes[1::2] + 1))

@@ -13,7 +13,7 @@ _OBJECT_FROM_LIST = _OPEN_LIST ^ _OPEN_OBJECT
 
 @in_place
 def most_opened(data: ReadBytes, ends: I64s):
-    """The most brackets and braces that one line opens."""
+    """Return the largest number of brackets and braces that one line opens."""
     most = begin = 0
     for row in range(len(ends)):
         opened = 0
@@ -26,7 +26,8 @@ def most_opened(data: ReadBytes, ends: I64s):
 
 @in_place
 def goes_beyond(data: ReadBytes, limit: I64, by_line: Bool):
-    """Whether more than `limit` levels are open at a time; `by_line` each line is a text."""
+    """Tell whether more than `limit` levels are open at a time; with `by_line`, each line is a text
+    of its own."""
     depth = 0
     inside = escaped = False
     for i in range(len(data)):

@@ -1,13 +1,12 @@
-"""Scans lines of flat JSON objects into columns of texts, without making an object for each value.
+"""Scans lines of flat JSON objects into text columns, without making an object for each value.
 
 Contract
-1. `LineScanner.texts` takes UTF-8 lines of which each is an object of plain values, and gives the
-   values of each column as they are written, without quotes; NULL for null and for a name that
-   is missing.
-2. It gives up (None) at all else: bad syntax, a blank line, an escape, a list or object, a value
-   of another kind than the column's, a name of `refused`, a name twice (the last one counts, but
-   the first must fit too).
-3. Every loop stops at a line end, and the data ends with one: so no loop checks for the end.
+1. `LineScanner.texts` takes UTF-8 lines, each an object of plain values. It returns the values of
+   each column as they are written, without quotes; NULL for null and for a missing name.
+2. It gives up (None) on everything else: bad syntax, a blank line, an escape, a list or object, a
+   value of another kind than the column's, a name in `refused`, or a repeated name (the last value
+   counts, but the first must fit too).
+3. Every loop stops at a line end, and the data ends with one, so no loop checks for the end.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ KINDS = {
 
 
 class LineScanner:
-    """Reads lines of these columns (of types in `KINDS`), and keeps the values of those
-    `needed`."""
+    """Scans lines that have these columns (types in `KINDS`), and returns the `needed` ones."""
 
     def __init__(self, columns: Columns, needed: Collection[str], refused: Sequence[str]) -> None:
         names = [name.encode() for name in (*(n for n, _ in columns), *refused)]
@@ -57,7 +55,8 @@ class LineScanner:
         self._column_indexes = {name: i for i, (name, _) in enumerate(columns) if name in needed}
 
     def texts(self, data: bytes, lines: int) -> dict[str, pa.Array] | None:
-        """Return the columns of so many lines; None if they are not as the contract says."""
+        """Return the columns of these lines (`lines` is their number); None if it gives up (rule
+        2)."""
         whole = data if data.endswith(b"\n") else data + b"\n"
         characters = np.frombuffer(whole, dtype=np.uint8)
         begins = np.zeros((len(self._kinds), lines), dtype=np.int64)
@@ -71,7 +70,8 @@ class LineScanner:
 
 
 def _gathered(characters: npt.NDArray[np.uint8], begins: Int64s, ends: Int64s) -> pa.Array:
-    """Gather the texts between these positions; NULL where one begins at 0, as no text can."""
+    """Gather the texts between these positions; NULL where `begins` is 0, as no text begins
+    there."""
     offsets = np.zeros(len(begins) + 1, dtype=np.int64)
     np.cumsum(ends - begins, out=offsets[1:])
     data = np.empty(offsets[-1], dtype=np.uint8)

@@ -1,6 +1,6 @@
 """The compiled scan of flat JSON lines (see `json_scan.py` for its contract).
 
-Positions are indexes of bytes in `data`; −1 says that something is not as the contract says.
+Positions are indexes of bytes in `data`; −1 means that the scan gives up (rule 2).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from weir.loops.argument_types import I64s, I64Table, ReadBytes, U8s
 from weir.loops.compiled import in_place
 
 NULL, TEXT, WHOLE, NUMBER, TRUTH, REFUSED = range(6)
-"""Kinds of values; REFUSED is the kind of a name that may not be there."""
+"""Kinds of values; REFUSED is the kind of a name that must not occur."""
 _QUOTE, _BACKSLASH, _COLON, _COMMA, _OPEN, _CLOSE = b'"\\:,{}'
 _TAB, _NEWLINE, _RETURN, _BLANK = b"\t\n\r "
 _MINUS, _PLUS, _DOT, _ZERO, _NINE, _E, _LARGE_E = b"-+.09eE"
@@ -39,8 +39,8 @@ def scan_lines(
     begins: I64Table,
     ends: I64Table,
 ):
-    """Write where each value begins and ends; whether the lines are as the contract says."""
-    at = np.int64(0)  # a literal would be a type of its own, and `_object` compiled for each
+    """Write where each value begins and ends; return whether every line could be scanned."""
+    at = np.int64(0)  # a literal has a type of its own: `_object` would be compiled again
     for row in range(begins.shape[1]):
         at = _object(data, at, names, name_ends, kinds, words, begins, ends, row)
         if at < 0:
@@ -50,7 +50,7 @@ def scan_lines(
 
 @in_place
 def _object(data, at, names, name_ends, kinds, words, begins, ends, row):
-    """Where the next line begins."""
+    """Scan one object; return where the next line begins."""
     at = _skip(data, at)
     if data[at] != _OPEN:
         return -1
@@ -107,7 +107,7 @@ def _next_line(data, at):
 
 @in_place
 def _text_end(data, at):
-    """The quote after a text without escapes."""
+    """Return the position of the quote after a text without escapes."""
     while data[at] != _QUOTE:
         if data[at] < _BLANK or data[at] == _BACKSLASH:
             return -1
@@ -117,7 +117,7 @@ def _text_end(data, at):
 
 @in_place
 def _column(data, begin, end, names, name_ends, expected):
-    """The column with the name that stands here, which mostly is the expected one."""
+    """Return the number of the column with this name; try the expected column first."""
     count = len(name_ends)
     for i in range(count):
         column = expected + i if expected + i < count else expected + i - count
@@ -134,7 +134,7 @@ def _column(data, begin, end, names, name_ends, expected):
 
 @in_place
 def _value(data, at, words):
-    """The kind of a value and where it ends."""
+    """Return the kind of a value and where it ends."""
     first = data[at]
     if first == _QUOTE:
         end = _text_end(data, at + 1)

@@ -1,7 +1,7 @@
 """JSON lines: one object a line, one partition a file.
 
-A field that is not declared is ignored, a missing one is NULL. `{"$cti": T}` is an explicit
-CTI, T ticks or ISO 8601. How values look:
+Fields that are not declared are ignored; missing ones are NULL. `{"$cti": T}` is an explicit CTI; T
+is in ticks or ISO 8601. Values are written as:
 
     BIGINT, INT   numbers without fraction         TIMESTAMP, DATE   ISO 8601 texts
     DOUBLE        numbers; "NaN", "Infinity",      DECIMAL           numbers or texts, exact
@@ -65,7 +65,7 @@ _cti_of = attrgetter("cti")
 _PLACE = re.compile(r" - at `\$\.([^`]*)`$")
 _DOUBLES = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 _SETTLED = frozenset((BIGINT, INT, DOUBLE, BOOLEAN, STRING, BINARY))
-"""Types whose values fit when they could be decoded."""
+"""Types whose values fit whenever they could be decoded."""
 _FORMS: dict[pa.DataType, object] = {
     BIGINT: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
     INT: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
@@ -96,8 +96,8 @@ class JsonLines(DataFile):
                     yield chunk
 
     def chunk_reader(self) -> Callable[[TextChunk, int, int], Chunk]:
-        """Return a function that makes a chunk of a text chunk whose first row has this offset;
-        rows before `start` are left out."""
+        """Return a function `read(text_chunk, first, start)` that makes a chunk. `first` is the
+        offset of the first row; rows before offset `start` are left out."""
         decoder = msgspec.json.Decoder(_form(self.columns, cti=True))
         scanner = self._scanner()
 
@@ -160,15 +160,15 @@ class JsonLines(DataFile):
 # --- lines ---------------------------------------------------------------------------------
 
 Ctis = list[tuple[int, int]]
-"""Times, each with the number of data rows before it."""
+"""CTIs, each with the number of data rows before it."""
 
 
 def _plain_rows(decoder: Decoder, text_chunk: TextChunk) -> list[msgspec.Struct] | None:
     """Decode a text chunk in which each line is one object of the columns and none is a CTI; None
     for any other text chunk."""
     data = text_chunk.data
-    # Behind a `}` no `{` can follow inside of a value. So all line ends are between values, and
-    # with as many values as lines there is one in each.
+    # Inside a value no `{` can follow a `}`. So all line ends are between values, and if there are
+    # as many values as lines, each line has one.
     between = b"}\r\n{" if data.endswith(b"\r\n") else b"}\n{"
     if data.count(between) != len(text_chunk) - 1 or has_too_deep(data, text_chunk.ends):
         return None
@@ -221,11 +221,11 @@ def _one_by_one(
 
 
 def _fault(error: Exception, columns: Columns) -> tuple[str, str]:
-    """Return the column and the reason of a line that could not be decoded."""
+    """Return the column and the reason of a decoding error."""
     message = str(error)
     match = _PLACE.search(message)
     path = match[1] if match else ""
-    # Names may have dots of their own: the longest that fits is the column.
+    # Names may contain dots: the column is the longest name that fits.
     names = [n for n, _ in columns if path == n or path.startswith((f"{n}.", f"{n}["))]
     name = max(names, key=len, default=path)
     if not names:
@@ -241,7 +241,7 @@ def _fault(error: Exception, columns: Columns) -> tuple[str, str]:
 
 
 def _form(columns: Columns, *, cti: bool = False) -> type[msgspec.Struct]:
-    """Make a struct with the fields f0, f1, … for the columns, whatever they are called."""
+    """Make a struct with fields f0, f1, … for the columns, whatever their names."""
     fields: list[tuple[str, object, object]] = [
         (f"f{i}", _value_form(dtype) | None, None) for i, (_, dtype) in enumerate(columns)
     ]
@@ -265,7 +265,7 @@ def value_decoder(dtype: pa.DataType) -> msgspec.json.Decoder[object]:
 
 
 def _value_form(dtype: pa.DataType) -> Any:
-    """Return the Python type that a value is decoded as."""
+    """Return the Python type that values of this type are decoded to."""
     if pa.types.is_decimal(dtype):
         return Decimal
     if pa.types.is_list(dtype):
@@ -283,7 +283,7 @@ def _field(rows: Sequence[msgspec.Struct | None], index: int) -> list[object]:
 
 
 def values_as(values: list[object], dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
-    """Make a column of decoded values; rows whose text is not a value of the type are misfits."""
+    """Make a column of decoded values. Rows whose text is not a value of the type are misfits."""
     if dtype in (TIMESTAMP, DATE):
         return cast_texts(pa.array(values, STRING), dtype)
     if pa.types.is_decimal(dtype):

@@ -1,8 +1,8 @@
 """Makes inputs from rows that a Python program has in memory.
 
-`from_rows` takes a list of dicts, a dict of columns, or a table of Arrow, Pandas or Polars. The
-rows go to an Arrow file in a folder that lives as long as the process: so every runner on this
-machine reads them as it reads any file, and equal rows are one file.
+`from_rows` takes a list of dicts, a dict of columns, or a table of Arrow, Pandas or Polars. It
+writes the rows to an Arrow file, in a folder that is removed when the process ends. So every runner
+on this machine reads them like any file, and equal rows are one file.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def from_rows(
     """Make a stream of rows in memory: a list of dicts, a dict of columns, or a table of Arrow,
     Pandas or Polars.
 
-    Rows are in order of time, or `delay` says how late one may come; `unit` is that of times that
-    are numbers. Types are those of the values, or those in `columns`, which is required when there
-    are no rows. The rows are kept in a temporary file on this machine while the process runs; for a
-    cluster write them to a file that all machines see, or use `from_spark`.
+    Rows must be in order of time; `delay` says how late a row may come. `unit` is the unit of times
+    that are numbers. Types are those of the values, or those in `columns`, which is required when
+    there are no rows. The rows are kept in a temporary file on this machine while the process runs;
+    for a cluster, write them to a file that all machines see, or use `from_spark`.
 
     >>> rows = from_rows([{"at": 1, "k": "x"}, {"at": 4, "k": "y"}], vs="at")
     >>> rows.duration(5).collect().column("ve").to_pylist()
@@ -81,7 +81,7 @@ def from_rows(
 
 
 def rows_path(rows: object, name: str, columns: Mapping[str, pa.DataType]) -> str:
-    """Write the rows to a file, in the columns' types, and return its path."""
+    """Write the rows to a file, with these column types, and return its path."""
     table = table_of(rows, columns)
     arrays = [_column(table, column, dtype) for column, dtype in columns.items()]
     sink = pa.BufferOutputStream()
@@ -98,8 +98,8 @@ def rows_path(rows: object, name: str, columns: Mapping[str, pa.DataType]) -> st
 
 
 def table_of(rows: object, columns: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-    """Return rows of any kind as a table; `columns` are those that dicts are looked up for, and all
-    that there are without any."""
+    """Return rows of any kind as a table. Dicts are searched for the names in `columns`; without
+    `columns`, for every name that occurs."""
     table = _table(rows, columns)
     for name in table.column_names:
         if table.column_names.count(name) > 1:
@@ -155,13 +155,13 @@ def _of_dicts(
 def _columns_of(
     rows: Sequence[Mapping[str, object]], types: Mapping[str, pa.DataType | None]
 ) -> pa.Table:
-    """Make a table of dicts; a type that is None is that of the values."""
+    """Make a table from dicts; a type of None is inferred from the values."""
     arrays = [column_of([row.get(n) for row in rows], t, n, "the rows") for n, t in types.items()]
     return pa.table(arrays, names=list(types))
 
 
 def _values(values: Iterable[object], name: str) -> pa.Array:
-    """Return a column of a dict of columns: any values, or an array of Arrow."""
+    """Return a column of a dict of columns: values of any kind, or an Arrow array."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     return column_of(list(values), None, name, "the rows")
@@ -173,7 +173,7 @@ def _check_text(name: object) -> None:
 
 
 def _refuse_objects(schema: object) -> None:
-    """Refuse columns of Polars that hold Python objects: Arrow gets their addresses."""
+    """Reject Polars columns of Python objects: Arrow would get their memory addresses."""
     for name, dtype in schema.items() if isinstance(schema, Mapping) else ():
         if "Object" in re.findall(r"\w+", str(dtype).partition("categories")[0]):
             hint = 'convert them to texts: pl.Series([str(v) for v in df["…"]])'
@@ -206,10 +206,10 @@ def _column(table: pa.Table, name: str, dtype: pa.DataType) -> pa.Array:
     if name not in table.column_names:
         raise unknown("column", name, table.column_names)
     column = table.column(name).combine_chunks()
-    if pa.types.is_dictionary(column.type):  # its values may be of a type that Arrow cannot take
+    if pa.types.is_dictionary(column.type):  # its values may have types that Arrow does not accept
         values = column.dictionary.cast(holding_type(column.type))
         column = pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
-    if holding_type(column.type) == STRING and dtype in (TIMESTAMP, DATE):  # as files have them
+    if holding_type(column.type) == STRING and dtype in (TIMESTAMP, DATE):  # as in files
         return column_of(column.to_pylist(), dtype, name, "the rows")
     try:
         if dtype == TIMESTAMP and pa.types.is_timestamp(column.type):
@@ -224,7 +224,8 @@ def _column(table: pa.Table, name: str, dtype: pa.DataType) -> pa.Array:
 
 @cache
 def _folder(process: int) -> Path:
-    """Make the folder of this process, which goes when it ends; a forked one makes its own."""
+    """Create the folder of this process, which is removed when it ends; a forked process creates
+    its own."""
     folder = Path(tempfile.mkdtemp(prefix=f"weir-rows-{process}-"))
     atexit.register(_remove, folder, process)
     return folder

@@ -1,12 +1,12 @@
-"""Reads an object of a bucket like a file: by ranges, several at a time, ahead of the reader.
+"""Reads an object of a bucket like a file: in ranges, several at a time, ahead of the reader.
 
-A reader names the spans it will read, in its order (all of a text; of a Parquet file the columns
-that are needed). They are cut into pieces; when one is asked for, those after it are asked for
-too, in threads. So a file that is read in order keeps several requests under way, and so do the
-columns of a row group. Bytes outside of all spans are requested when they are read, not ahead.
+A reader announces the spans that it will read, in order (of a text file everything, of a Parquet
+file the needed columns). Spans are cut into pieces. A request for one piece starts requests for the
+next ones, in threads, so a file that is read in order keeps several requests under way, and so do
+the columns of a row group. Bytes outside the spans are requested only when they are read.
 
-Pieces are dropped when they were read to their ends, and the one that was used longest ago when
-too many are held.
+A piece is dropped after it was read to its end. If too many are held, the least recently used one
+is dropped.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from weir.files.buckets import ObjectVersion, read_range
 
 PIECE_BYTES = 1 << 22
 AHEAD = 4
-"""How many pieces are asked for before they are needed."""
+"""The number of pieces requested ahead."""
 
 ByteSpan = tuple[int, int]
 
 
 class ObjectFile(io.RawIOBase):
-    """An object as a file that can be read and sought in, by one thread, in one `version`."""
+    """An object, in one `version`, as a seekable file for one thread."""
 
     def __init__(self, url: str, version: ObjectVersion) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class ObjectFile(io.RawIOBase):
         self._starts: Sequence[int] = ()
         self._held: OrderedDict[int, Future[bytes]] = OrderedDict()
         self._done: set[int] = set()
-        """The pieces that were read to their ends."""
+        """The pieces that have been read to their ends."""
         self._ahead = self._most = 0
         self._pool: ThreadPoolExecutor | None = None
 
@@ -48,8 +48,8 @@ class ObjectFile(io.RawIOBase):
         ahead: int = AHEAD,
         streams: int = 1,
     ) -> None:
-        """Say which spans will be read; they grow, and do not overlap. `streams` of them are read
-        side by side."""
+        """Announce the spans that will be read, in growing order and without overlaps. `streams` of
+        them are read side by side."""
         self._pieces = [
             (start, min(start + piece, stop, self._version.size))
             for begin, stop in spans
@@ -75,7 +75,7 @@ class ObjectFile(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return so many bytes, fewer only at the end."""
+        """Return the next `size` bytes, or fewer at the end."""
         rest = max(0, self._version.size - self._position)
         left = rest if size is None or size < 0 else min(size, rest)
         parts = []
@@ -102,7 +102,7 @@ class ObjectFile(io.RawIOBase):
         super().close()
 
     def _some(self, position: int, most: int) -> bytes:
-        """Return at least one byte from a position on, and at most `most`."""
+        """Return at least one byte from this position, and at most `most`."""
         number = bisect_right(self._starts, position) - 1
         if number < 0 or position >= self._pieces[number][1]:
             stop = position + most
@@ -134,7 +134,7 @@ class ObjectFile(io.RawIOBase):
 
 
 def joined(spans: Sequence[ByteSpan], gap: int, most: int) -> list[ByteSpan]:
-    """Join spans that are at most `gap` bytes apart, as long as they stay within `most` bytes.
+    """Join spans that are at most `gap` bytes apart, up to `most` bytes.
 
     >>> joined([(0, 10), (12, 20), (50, 60), (60, 90)], gap=5, most=25)
     [(0, 20), (50, 60), (60, 90)]

@@ -15,8 +15,8 @@ AT_ONCE = 16
 
 
 class ReadAhead:
-    """A store that reads some objects ahead, in the order in which they will be needed.
-    Other objects, and those read a second time, are read on request."""
+    """A store that reads objects ahead in the given order. Other objects, and second reads of the
+    same object, are read on request."""
 
     def __init__(self, store: Store, keys: Iterable[str], pool: ThreadPoolExecutor) -> None:
         self._store, self._keys, self._pool = store, iter(keys), pool
@@ -26,7 +26,7 @@ class ReadAhead:
         self._ask()
         if not any(key == coming for coming, _ in self._coming):
             return self._store.get(key)
-        while True:  # skip those before it
+        while True:  # skip the keys before it
             next_key, answer = self._coming.popleft()
             if next_key == key:
                 self._ask()
@@ -48,7 +48,7 @@ class ReadAhead:
 
 @contextmanager
 def reading_ahead(store: Store, keys: Iterable[str]) -> Iterator[Store]:
-    """Read these objects ahead, for as long as the block lasts."""
+    """Read these objects ahead while the block runs."""
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ahead") as pool:
         try:
             yield ReadAhead(store, keys, pool)

@@ -2,14 +2,14 @@
 
 Buckets (`s3://`, `gs://`, `az://`) are in `bucket_store.py`.
 
-In a folder an object is written under another name, synced to disk, and only then renamed to its
-own name: so it is whole or not there, whatever happens (contract of `reliable/store.py`). Until
-then it is in a folder of this process's own, below `.writing`. It is removed when the write
-fails. If the process is killed, another process removes it: each looks at its first write and once
-a minute (`own_folder.py`). Buckets do all that by themselves. A failure of a folder may pass: a
-full disk, a share that is away.
+In a folder an object is written under another name, synced to disk, and then renamed to its own
+name, so it is whole or not there, whatever happens (contract of `reliable/store.py`). Until then it
+is in this process's own folder below `.writing`. If the write fails, it is removed. If the process
+is killed, another process removes it: each checks for leftovers at its first write and once a
+minute (`own_folder.py`). Buckets do all this by themselves. Failures of a folder count as
+temporary: a full disk, a share that is not mounted.
 
-Everything here is for its owner alone: folders have mode 0700, files 0600.
+Only the owner can read a store: folders have mode 0700, files 0600.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from weir.files.paths import DEEPEST
 from weir.reliable.store import Body, ObjectExists, ObjectUnreadable
 
 WRITING = ".writing"
-"""A folder for what has no name yet."""
+"""The folder of objects that do not have their final names yet."""
 SWEEP_EVERY = 60.0
 PATIENCE = 60.0
-"""Seconds for which a bucket that fails is asked again."""
+"""How long a failing bucket is retried, in seconds."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _NO_KEY = re.compile(r"(^|/)(\.{0,2})(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -47,9 +47,9 @@ _NO_KEY = re.compile(r"(^|/)(\.{0,2})(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 class ObjectStore:
     """A store of objects in a folder or a bucket, by the contract of `reliable/store.py`.
 
-    `location` is a folder or a URL. A folder that is not there is made, unless `make` is False
-    (for those who only read). A bucket that fails is asked again for `patience` seconds, and
-    `on_wait` is called with the reason.
+    `location` is a folder or a URL. A missing folder is created, unless `make` is False (for
+    readers). A failing bucket is retried for `patience` seconds, and `on_wait` is called with the
+    reason.
     """
 
     def __init__(self, location: str, *, make: bool = True, patience: float = PATIENCE) -> None:
@@ -75,11 +75,11 @@ class ObjectStore:
             raise RunError(f"cannot use '{location}' as a store: {_why(error)}") from error
 
     def impatient(self) -> ObjectStore:
-        """Return this store for a machine, which asks again by itself for what failed."""
+        """Return this store without retries, for a machine that retries by itself."""
         return self if self._bucket is None else ObjectStore(self.location, patience=0.0)
 
     def put(self, key: str, body: Body, *, new: bool = False) -> None:
-        """Write an object; with `new`, raise ObjectExists if there is one of that key."""
+        """Write an object; with `new`, raise ObjectExists if the key exists."""
         _check(key)
         if self._bucket is not None:
             self._bucket.put(key, body, new=new)
@@ -93,8 +93,8 @@ class ObjectStore:
             raise RunError(f"cannot write {key} to '{self.location}': {_why(error)}") from error
 
     def check_conditions(self, key: str, body: Body) -> None:
-        """Raise RunError if a new object of this key could be made though it is there: some servers
-        of buckets ignore the condition. Folders never do."""
+        """Raise RunError if the store lets this key be created although it exists: some bucket
+        servers ignore the condition. Folders never do."""
         if self._bucket is not None:
             self._bucket.check_conditions(key, body)
 
@@ -115,8 +115,8 @@ class ObjectStore:
         _to_disk((folder / key).parent)
 
     def _own_folder(self, folder: Path) -> str:
-        """Return the folder for what this process is writing; sweep what others left over when it
-        is time."""
+        """Return the folder in which this process writes; from time to time, remove leftovers of
+        others."""
         with self._lock:  # several threads write
             if self._own is None or not os.path.isdir(self._own.path):
                 self._leave()
@@ -129,8 +129,8 @@ class ObjectStore:
             return self._own.path
 
     def close(self) -> None:
-        """Remove what this process was writing, and sweep what others left."""
-        with self._lock, suppress(OSError):  # the next process does what cannot be done here
+        """Remove this process's unfinished objects, and leftovers of others."""
+        with self._lock, suppress(OSError):  # the next process removes what cannot be removed now
             if self._own is not None:
                 remove_left_over(os.path.dirname(self._own.path), file_time(self._own.path))
             self._leave()
@@ -141,7 +141,7 @@ class ObjectStore:
         self._own = None
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes of an object; None if there is none."""
+        """Return the bytes of an object, or None if it does not exist."""
         _check(key)
         if self._bucket is not None:
             return self._bucket.get(key)
@@ -155,7 +155,7 @@ class ObjectStore:
             raise (ObjectUnreadable if self._folder.is_dir() else RunError)(message) from error
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete the objects of these keys that are there."""
+        """Delete those of the objects that exist."""
         all_keys = list(keys)
         for key in all_keys:
             _check(key)
@@ -194,12 +194,12 @@ def _warn(why: str) -> None:
 
 
 def existing_store(location: str) -> ObjectStore:
-    """Open a store that is there already; nothing is made if it is not."""
+    """Open a store that must exist; create nothing."""
     return ObjectStore(location, make=False)
 
 
 def folder_of(location: str) -> Path | None:
-    """Return the absolute path of the folder that holds a store; None for a bucket.
+    """Return the absolute path of a store in a folder; None for a bucket.
 
     >>> folder_of("s3://bucket/job"), folder_of("file:///var/job")
     (None, PosixPath('/var/job'))
@@ -216,42 +216,42 @@ def folder_of(location: str) -> Path | None:
 
 
 def _check(key: str) -> None:
-    """Refuse a key that would lead out of the store: keys come from the store itself too."""
+    """Reject a key that leads out of the store; keys may also come from the store's own objects."""
     if _NO_KEY.search(key):
         raise RunError(f"invalid object name '{key}' in a store")
 
 
 def _why(error: Exception) -> str:
-    """Say what went wrong, without obstore's own view of it."""
+    """Return the error's message without obstore's debug part."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error).split("\n\nDebug source", 1)[0].strip()
 
 
 def _make_folders(folder: Path, key: str) -> None:
-    """Make the folders that hold an object. A store that is gone is not made again."""
+    """Create the folders of an object below the store's. A store that is gone is not created
+    again."""
     for part in key.split("/")[:-1]:
         folder /= part
         folder.mkdir(0o700, exist_ok=True)
 
 
 def _files(folder: Path, within: str) -> Iterator[tuple[str, int]]:
-    """Give the files below a folder of the store, with their sizes. obstore would refuse to list
-    anything beside a file of a strange name, which somebody may have left there; here what is no
-    text in such a name is escaped."""
+    """Yield the files below a folder of the store, with their sizes. obstore would refuse to list a
+    folder with a file whose name is not valid text; here such names are escaped."""
     for path, folders, files in os.walk(folder / within, onerror=_unless_gone):
         if WRITING in folders and Path(path) == folder:
             folders.remove(WRITING)
         for name in files:
             file = os.path.join(path, name)
-            with suppress(OSError):  # it was deleted meanwhile, or is a link to nothing or itself
+            with suppress(OSError):  # deleted meanwhile, or a link to nothing or to itself
                 key = os.path.relpath(file, folder).encode("utf-8", "surrogateescape")
                 yield key.decode("utf-8", "backslashreplace"), os.stat(file).st_size
 
 
 def _unless_gone(error: OSError) -> None:
-    """Raise the error unless the folder is gone, and holds nothing, or may not be read, and is a
-    stranger's."""
+    """Raise the error, unless the folder is gone (so it holds nothing) or may not be read (so it is
+    somebody else's)."""
     if not isinstance(error, FileNotFoundError | PermissionError):
         raise error
 

@@ -1,8 +1,7 @@
 """Records whether this process has used obstore.
 
-obstore's requests run in threads that start with the first of them. A process that is forked later
-has no such threads, but cannot know: its requests to a bucket never end. So whoever forks asks
-here first.
+obstore runs requests in threads that it starts with the first request. A process that is forked
+later lacks these threads, so its requests to a bucket never end. Check here before forking.
 """
 
 from __future__ import annotations
@@ -18,5 +17,5 @@ def note_use() -> None:
 
 
 def is_used_here() -> bool:
-    """Say whether this process has used obstore."""
+    """Tell whether this process has used obstore."""
     return os.getpid() in _users

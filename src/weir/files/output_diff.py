@@ -1,13 +1,13 @@
-"""Compares the rows of two outputs by their values: where they differ first, and in how many rows.
+"""Compares the rows of two outputs by value: finds the first difference, and counts all.
 
 How
-1. A first pass over both sees which files are in the order of outputs, and sums up digests, which
-   decide nothing here: different rows can be chosen that have the same digest.
-2. All files of both sides are merged in that order, each row with its side after its columns.
-   Equal rows then stand together, and make a difference where one side has more.
-3. A file that is not in order (Weir did not write it) is sorted first. Beyond `memory` bytes its
-   rows wait in files; all else holds some blocks of each file. Of a folder with many parts only
-   some are open at a time (`sorted_runs.py`).
+1. A first pass over both checks which files are in the order of outputs, and computes the digests.
+   Digests decide nothing here, because different rows can be crafted to have the same digest.
+2. All files of both sides are merged in that order, with a column for the side appended to each
+   row. Equal rows are then next to each other; if one side has more of them, they differ.
+3. A file that is not in order (Weir did not write it) is sorted first; beyond `memory` bytes its
+   rows wait in files. Otherwise only some blocks of each file are in memory. If a folder has many
+   parts, only some are open at a time (`sorted_runs.py`).
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from weir.reliable.digest import Digest, digest
 
 SHOWN_ROWS = 20
 SORT_MEMORY = 64 << 20
-"""Sorting briefly takes about three times as much, and more does not make it faster."""
+"""The default memory for sorting. The peak is briefly about three times as much; a larger value
+would not be faster."""
 
 Tell = Callable[[int], None]
-"""Called with the number of rows just read, for progress."""
+"""A callback for progress: takes the number of rows just read."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnlyHere:
-    """Holds the rows of one time that one side alone has: the first of them as JSON has them, and
-    how many more there are."""
+    """The rows of one time that only one side has: the first ones as JSON values, and the number of
+    the others."""
 
     rows: tuple[dict[str, object], ...]
     more: int
@@ -48,8 +49,7 @@ class OnlyHere:
 
 @dataclass(frozen=True, slots=True)
 class RowComparison:
-    """Says how many rows each of two outputs alone has (a row that one has more often counts as
-    often), and their digests."""
+    """How many rows only one of two outputs has (with repetitions), and both digests."""
 
     only_a: int
     only_b: int
@@ -58,7 +58,7 @@ class RowComparison:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Says at which event time two outputs differ first, as JSON has it, and how."""
+    """The first event time, as JSON, at which two outputs differ, and the rows of each side."""
 
     time: object
     only_a: OnlyHere
@@ -66,7 +66,7 @@ class Difference:
 
 
 def total_digest(output: SavedOutput, tell: Tell) -> Digest:
-    """Compute the digest of the rows that are there."""
+    """Compute the digest of an output's rows."""
     return _scan(output, tell, lambda file, batch: None)
 
 
@@ -85,7 +85,7 @@ def compare_rows(
 def first_difference(
     a: SavedOutput, b: SavedOutput, tell: Tell, *, memory: int = SORT_MEMORY
 ) -> Difference | None:
-    """Find where two outputs with the same columns differ first; None if nowhere."""
+    """Find the first difference of two outputs with the same columns; None if they are equal."""
     with _both_in_order(a, b, tell, memory) as (_, merged):
         return _first_unequal(merged, a.form)
 
@@ -94,8 +94,8 @@ def first_difference(
 def _both_in_order(
     a: SavedOutput, b: SavedOutput, tell: Tell, memory: int
 ) -> Iterator[tuple[tuple[Digest, Digest], Iterator[Batch]]]:
-    """Give the digests of two outputs, and their rows merged, each with its side after its
-    columns."""
+    """Yield the digests of two outputs, and their rows merged, with a column for the side
+    appended."""
     orders = (_OrderCheck(), _OrderCheck())
     digests = _scan(a, tell, orders[0].see), _scan(b, tell, orders[1].see)
     with tempfile.TemporaryDirectory(prefix="weir-diff-") as folder:
@@ -141,7 +141,7 @@ class _OrderCheck:
 def _in_order(
     output: SavedOutput, broken: set[str], sorter: SortedRuns, memory: int
 ) -> list[Iterator[Batch]]:
-    """Return runs that together are the output, each in its order."""
+    """Return sorted runs that together make up the output."""
     for file in sorted(broken):
         for batch in output.batches(file):
             sorter.add(batch)
@@ -183,8 +183,9 @@ def _first_unequal(merged: Iterator[Batch], form: OutputForm) -> Difference | No
 
 
 def _surpluses(merged: Iterator[Batch]) -> Iterator[tuple[Batch, Int64s, int]]:
-    """Give the rows that one side has more often, each once, with how much more often A has them,
-    and the time that was reached. Equal rows may go on in the next batch, so the last ones wait."""
+    """Yield the rows that one side has more often: each row once, its count in A minus its count in
+    B, and the time reached. Equal rows may continue in the next batch, so the last row of a batch
+    waits."""
     waiting: Batch | None = None
     count = 0
     for batch in merged:
@@ -204,7 +205,7 @@ def _surpluses(merged: Iterator[Batch]) -> Iterator[tuple[Batch, Int64s, int]]:
 
 
 def _new_values(rows: Batch) -> npt.NDArray[np.bool_]:
-    """Tell which rows are not equal to the one before them."""
+    """Tell for each row whether it differs from the one before it."""
     is_new = np.ones(len(rows), dtype=np.bool_)
     is_new[1:] = (rows.vs[1:] != rows.vs[:-1]) | (rows.ve[1:] != rows.ve[:-1])
     for column in rows.columns:
@@ -217,7 +218,7 @@ def _new_values(rows: Batch) -> npt.NDArray[np.bool_]:
 
 
 class _Collected:
-    """Keeps the first rows as JSON has them, and counts all."""
+    """Keeps the first rows as JSON values, and counts all rows."""
 
     def __init__(self, form: OutputForm) -> None:
         self._form = form

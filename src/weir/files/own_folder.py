@@ -1,18 +1,18 @@
 """Makes a process's own folders for work in progress, and removes those of killed processes.
 
 Rules
-1. Each has a file, `owner`, on which the process that made it holds a lock (`flock`). The
-   system releases it when the process ends, however it ends.
-2. A folder that was made under this very kernel is left over once its lock is free: locks are
-   the kernel's, so containers see those of each other.
-3. Elsewhere locks may not reach (another machine on a shared folder), or say nothing (this one
-   before it was restarted). Such a folder, and one where locks do not work or whose owner was
-   not written yet, is left over when in addition nothing in it has changed for `LONG` seconds, by
-   the clock of its own file system.
-4. Whoever makes such a folder next removes those beside it that are left over.
+1. Each folder has a file, `owner`, that the process which made it keeps locked (`flock`). The
+   system releases the lock when the process ends, however it ends.
+2. A folder that was made under the running kernel is garbage once its lock is free. The kernel
+   keeps the locks, so containers see each other's.
+3. Otherwise a free lock proves nothing: the folder may be another machine's, on a shared file
+   system, or this machine may have restarted. Such a folder is garbage when its lock is free and
+   nothing in it has changed for `LONG` seconds, by the clock of its file system. The same delay
+   applies where locks do not work or the owner was not written yet.
+4. Whoever makes the next folder there removes the garbage beside it.
 
-A process that loses its folder by rule 3 (it slept for a day on another machine) finds its files
-gone and fails; no output is ever half-written under its path.
+A process that loses its folder by rule 3 (another machine slept for a day) finds its files gone and
+fails; it never leaves a half-written output under its path.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if sys.platform != "win32":
 OWNER = "owner"
 LONG = 24 * 3600.0
 ENDING, GONE = ".weir", ".weir.gone"
-"""How the names of such folders end, and of those that are being removed."""
+"""The endings of such folders' names: in use, and being removed."""
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -55,9 +55,9 @@ class OwnFolder:
 
     def __init__(self, parent: str, prefix: str = "", purpose: str = "") -> None:
         self.path, self._lock, self._maker = "", -1, os.getpid()
-        atexit.register(self._leave)  # a signal may end the process before anybody can remove it
+        atexit.register(self._leave)  # before there is anything to remove
         self.path = tempfile.mkdtemp(ENDING, prefix, parent)
-        # The file has its name when it is locked: without one, nobody takes the lock for free.
+        # Lock the file before it gets its name, so that nobody finds it unlocked.
         unnamed = os.path.join(self.path, f"{OWNER}.new")
         self._lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         owner = Owner(_kernel(), socket.gethostname(), os.getpid(), purpose)
@@ -66,21 +66,21 @@ class OwnFolder:
         os.rename(unnamed, os.path.join(self.path, OWNER))
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it, if it is still there. What cannot be removed
-        now, the next process removes by rule 4."""
+        """Remove the folder and all its contents, if it still exists. If something cannot be
+        removed now, the next process does it by rule 4."""
         atexit.unregister(self._leave)
         if self._lock < 0:
             return
         os.close(self._lock)
         self._lock = -1
-        # Under another name first: a task that is being stopped can then add nothing.
+        # Rename first: a task that is being stopped can then add nothing.
         gone = f"{self.path.removesuffix(ENDING)}{GONE}"
         with suppress(OSError):
             os.rename(self.path, gone)
             shutil.rmtree(gone)
 
     def _leave(self) -> None:
-        """Remove the folder when its process, and no child of it, ends."""
+        """Remove the folder when the process that made it ends, but not when a child of it ends."""
         if os.getpid() == self._maker:
             self.remove()
 
@@ -88,9 +88,9 @@ class OwnFolder:
 def remove_left_over(
     parent: str, now: float, save: Callable[[str, Owner], None] = lambda path, owner: None
 ) -> None:
-    """Remove the folders whose owners are gone; `save` may take something out of each first.
-    `now` is the time by the clock of the file system."""
-    with suppress(OSError):  # an obstacle to tidying up must not fail the run
+    """Remove the folders whose owners are gone; `save` may rescue something from each first. `now`
+    is the time by the clock of the file system."""
+    with suppress(OSError):  # a failure to clean up must not fail the run
         for entry in os.scandir(parent):
             if entry.name.endswith((ENDING, GONE)) and entry.is_dir(follow_symlinks=False):
                 owner = _owner_if_gone(entry.path, now)
@@ -100,12 +100,12 @@ def remove_left_over(
 
 
 def file_time(path: str) -> float:
-    """Return when a file or a folder was changed, by the clock of its file system."""
+    """Return when a file or a folder was last changed, by the clock of its file system."""
     return os.stat(path).st_mtime
 
 
 def _owner_if_gone(folder: str, now: float) -> Owner | None:
-    """Return who made a folder, if it is left over."""
+    """Return the owner of a folder if it is garbage, else None."""
     if folder.endswith(GONE):
         return Owner()
     path = os.path.join(folder, OWNER)
@@ -129,7 +129,7 @@ def _owner_if_gone(folder: str, now: float) -> Owner | None:
 
 
 def _is_ours(folder: str) -> bool:
-    """Say whether a folder without an owner is one that was just being made."""
+    """Tell whether a folder without an owner was just being made by Weir."""
     return set(os.listdir(folder)) <= {f"{OWNER}.new"}
 
 
@@ -139,7 +139,7 @@ def _untouched(folder: str, now: float) -> bool:
 
 
 def _take(handle: int) -> bool | None:
-    """Try to take the lock of a file; return whether it was free, None where there are no locks."""
+    """Try to lock a file; return whether that succeeded, or None if locks do not work."""
     if sys.platform == "win32":
         return None
     try:
@@ -152,7 +152,7 @@ def _take(handle: int) -> bool | None:
 
 
 def _kernel() -> str:
-    """Return an id that is another one each time that a machine starts."""
+    """Return an id that changes each time the machine starts."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

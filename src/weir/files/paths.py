@@ -1,8 +1,8 @@
 """Checks the paths of a program: no output may replace an input, and paths must be usable.
 
-An output replaces what stands under its path, so a path that a STREAM of the same program reads,
-by name, by a glob or because it follows the file or its folder, is refused before anything is
-touched.
+An output replaces what is at its path. So an output is rejected, before anything is written, if a
+STREAM of the same program reads that path: by name, by a glob, or by following the file or its
+folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def check_scheme(path: str) -> None:
-    """Raise PlanError for what is not a path, and for a URL whose scheme nothing reads."""
+    """Raise PlanError for text that is not a path, and for a URL with an unknown scheme."""
     _check_path(path)
     if is_object_url(path):
         address(path.removesuffix("/"))
@@ -35,7 +35,7 @@ def check_scheme(path: str) -> None:
 
 
 def check_name(file: str) -> None:
-    """Raise InputError for a file whose name no text can show, such as that of a LATE row."""
+    """Raise InputError for a file whose name cannot be shown as text, for example in a LATE row."""
     try:
         file.encode()
     except UnicodeEncodeError:
@@ -46,8 +46,8 @@ def check_name(file: str) -> None:
 def check_not_read(
     program: Program, directory: str | Path, files_of: Callable[[Source], str | None]
 ) -> None:
-    """Raise PlanError for an output whose path a STREAM reads: one that the glob of its source
-    (`files_of`) matches. Relative paths start at `directory`."""
+    """Raise PlanError for an output whose path a STREAM reads, that is, if the glob of its source
+    (`files_of`) matches it. Relative paths start at `directory`."""
     for output in program.outputs:
         folder = output.path.endswith("/")
         for source in program.sources:
@@ -65,7 +65,8 @@ def check_not_read(
 
 
 def check_apart(program: Program, directory: str | Path) -> None:
-    """Raise PlanError for an output that another would write over, or whose folder it lies in."""
+    """Raise PlanError for an output that another one would overwrite, or that lies in another one's
+    folder."""
     seen: list[tuple[Output, tuple[str, ...]]] = []
     for output in program.outputs:
         here = _parts(output.path, directory)
@@ -98,13 +99,13 @@ def _parts(path: str, directory: str | Path) -> tuple[str, ...]:
 
 
 def url_parts(url: str) -> tuple[str, ...]:
-    """Return the bucket of a URL, and the parts of the key between its slashes."""
+    """Return the bucket of a URL, and the parts of its key between the slashes."""
     at = address(url.removesuffix("/"))
     return at.bucket, *at.key.split("/")
 
 
 def matches(pattern: str, url: str) -> bool:
-    """Say whether a glob of URLs matches one, as globs match files.
+    """Tell whether a glob of URLs matches a URL, by the rules of file globs.
 
     >>> matches("s3://b/in/**/*.csv", "s3://b/in/a/b/x.csv"), matches("s3://b/*", "s3://b/a/x.csv")
     (True, False)
@@ -113,12 +114,12 @@ def matches(pattern: str, url: str) -> bool:
 
 
 def at_directory(directory: str | Path, path: str) -> str:
-    """Return where a path of a program leads: relative ones start at the directory."""
+    """Return the path with the directory before it, unless it is absolute."""
     return path if is_object_url(path) else str(Path(directory) / path)
 
 
 def _reads(pattern: tuple[str, ...], path: tuple[str, ...], folder: bool) -> bool:
-    """Say whether a glob matches the path or, of a `folder`, may match something in it."""
+    """Tell whether a glob matches the path or, for a `folder`, could match something in it."""
     if not path:
         return folder or all(part == "**" for part in pattern)
     if not pattern:
@@ -132,6 +133,6 @@ def _reads(pattern: tuple[str, ...], path: tuple[str, ...], folder: bool) -> boo
 
 
 def _names(pattern: str, name: str) -> bool:
-    # As `glob` does it: a hidden name needs its dot. A name is also itself, brackets and all.
+    # As in `glob`: a hidden name needs its dot. A name also matches itself, brackets included.
     hidden = name[0] == "." and pattern[0] != "."
     return pattern == name or (not hidden and fnmatchcase(name, pattern))

@@ -1,6 +1,6 @@
 """Makes columns from the values of Python programs and tests.
 
-A value is kept exactly, or refused. Arrow alone would cut off a fraction or a time of day, keep a
+A value is kept exactly, or rejected. Arrow alone would cut off a fraction or a time of day, store a
 set in the order of its hashes, and turn texts into bytes.
 """
 
@@ -22,7 +22,7 @@ from weir.plan.advice.plan_warnings import warn
 
 _MISFIT = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _NO_VALUE = ("NaTType", "NAType")
-"""The types of what Pandas has for a value that is missing."""
+"""The types of Pandas' missing values."""
 _AS_IN = {
     TIMESTAMP: ": a time is a datetime, or a text as in '2026-01-31T08:00:00Z'",
     DATE: ": a day is a date, or a text as in '2026-01-31'",
@@ -32,9 +32,9 @@ _AS_IN = {
 def column_of(
     values: Sequence[object], dtype: pa.DataType | None, name: str, where: str
 ) -> pa.Array:
-    """Make a column of Python's values, of a type of the language, or of that which they show.
-    Times may be texts, as files have them. InputError names the value that does not fit; `where` is
-    what the rows are called.
+    """Make a column of Python values, with a type of the language or the type inferred from them.
+    Times may be texts, as in files. InputError names the value that does not fit; `where` is the
+    name of the rows in messages.
 
     >>> column_of(["1970-01-01T00:00:01Z", None], TIMESTAMP, "at", "A").cast("int64").to_pylist()
     [1000000, None]
@@ -68,7 +68,7 @@ def _misfit(
 
 
 def whole_microseconds(column: pa.Array, name: str, where: str) -> pa.Array:
-    """Return times as TIMESTAMPs; nanoseconds are cut, with a warning, as those of files are."""
+    """Convert times to TIMESTAMP; cut nanoseconds with a warning, as for files."""
     if column.type.unit != "ns":
         return column.cast(TIMESTAMP)
     if pc.any(pc.not_equal(pc.nanosecond(column), 0)).as_py():
@@ -77,7 +77,7 @@ def whole_microseconds(column: pa.Array, name: str, where: str) -> pa.Array:
 
 
 def warn_of_nanoseconds(name: str, where: str) -> None:
-    """Warn that times are cut."""
+    """Warn that times are cut to microseconds."""
     warn(
         f"`{name}` of {where} has nanoseconds, which are cut to microseconds; a BIGINT column "
         "keeps them as numbers"
@@ -94,7 +94,7 @@ def _array_of(
     if dtype in (TIMESTAMP, DATE) and kinds <= {str}:
         return _parsed(values, dtype, name, where)
     if dtype in (TIMESTAMP, DATE) and str in kinds:
-        # Texts beside times, as results have those that Python has no value for.
+        # Results mix texts with times: Python has no value for some times.
         texts = [v if isinstance(v, str) else None for v in values]
         others = [None if isinstance(v, str) else v for v in values]
         times = _array_of(others, dtype, name, where)
@@ -113,7 +113,7 @@ def _parsed(texts: Sequence[object], dtype: pa.DataType, name: str, where: str) 
 
 
 def _refusal(values: Sequence[object], dtype: pa.DataType | None) -> str | None:
-    """Say why Arrow would take values for others than they are; None: it would not."""
+    """Explain why Arrow would change these values; None if it would not."""
     kinds = set(map(type, values))
     times = any(issubclass(kind, datetime) for kind in kinds)
     days = any(issubclass(kind, date) and not issubclass(kind, datetime) for kind in kinds)

@@ -1,9 +1,9 @@
 """Finds the files of a declared input, and the reader of each.
 
-A path may be a glob; every matched file is one partition, in the order of names (by UTF-8
-bytes of the whole path, so that no locale changes it). Folders that match are left out; anything
-else that is not a file, such as a pipe or a dangling link, is refused. The ending gives the format.
-The same holds for the URLs of objects in buckets.
+A path may be a glob. Each matching file is one partition; their order is by the UTF-8 bytes of the
+whole path, whatever the locale. Matching folders are left out; anything else that is not a file,
+such as a pipe or a dangling link, is an error. The ending gives the format. The same holds for the
+URLs of objects in buckets.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def open_source(
     expected: Iterable[str] = (),
 ) -> list[SourcePartition]:
     """Return the partitions of a source in order; relative paths start at `directory`. `expected`
-    is that of `source_objects`."""
+    is passed to `source_objects`."""
     if is_object_url(source.path):
         objects = source_objects(source.path, expected)
         return [open_partition(source, url, needed=needed, version=f) for url, f in objects]
@@ -61,9 +61,9 @@ def open_partition(
 ) -> SourcePartition:
     """Open one file of a source. Its chunks go to an `Ingress`; one at a time is in memory.
 
-    `needed` are the columns that are read (`plan/rewrites/pruning.py`), None for all; the ingress
-    gives NULLs for the others. A relative file starts at `root`. `version` is that of an
-    object in a bucket.
+    `needed` are the columns to read (`plan/rewrites/pruning.py`), None for all; the ingress fills
+    the others with NULL. A relative path starts at `root`. `version` is the version of an object in
+    a bucket.
     """
     ending = ending_of(file)
     if ending is None:
@@ -75,8 +75,8 @@ def open_partition(
 
 
 def ending_of(file: str) -> str | None:
-    """Return the ending that gives a file's format, without that of its compression; None if there
-    is none of ours.
+    """Return the ending that gives a file's format, without that of its compression; None for an
+    unknown format.
 
     >>> ending_of("a.csv.GZ"), ending_of("a.parquet.gz"), ending_of("a.txt")
     ('.csv', None, None)
@@ -89,7 +89,7 @@ def ending_of(file: str) -> str | None:
 
 
 def source_files(path: str, directory: str | Path = ".") -> Sequence[str]:
-    """Return the files that a path names, in order; raise InputError when there are none."""
+    """Return the files that a path names, in order; raise InputError if there are none."""
     check_scheme(path)
     full = os.path.join(directory, path)
     matched = [full] if os.path.isfile(full) else glob.glob(full, recursive=True)
@@ -122,7 +122,7 @@ def _files_of(folder: str) -> list[str]:
 
 
 def nearest(path: str) -> str:
-    """Say what is there in place of a file that is not."""
+    """Describe what exists in place of a missing file."""
     folder, name = os.path.split(path)
     if glob.has_magic(path):
         return ""
@@ -135,9 +135,8 @@ def nearest(path: str) -> str:
 
 
 def source_objects(url: str, expected: Iterable[str] = ()) -> Sequence[tuple[str, ObjectVersion]]:
-    """Return the objects that a URL names, in order, with the versions that are there; raise
-    InputError when there are none. A listing may lag behind, so the `expected` URLs are looked for
-    one by one."""
+    """Return the objects that a URL names, in order, with their current versions; raise InputError
+    if there are none. A listing may lag behind, so the `expected` URLs are looked up one by one."""
     check_scheme(url)
     version = find_object(url)
     if version is not None:
@@ -155,7 +154,7 @@ def source_objects(url: str, expected: Iterable[str] = ()) -> Sequence[tuple[str
 
 
 def _split_at_magic(url: str) -> tuple[str, str, str]:
-    """Split a URL before the first part that is a pattern.
+    """Split a URL around its first part that is a pattern.
 
     >>> _split_at_magic("s3://b/in/2*/x.csv")
     ('s3://b/in/', '2*', '/x.csv')

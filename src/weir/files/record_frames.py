@@ -1,13 +1,12 @@
-"""Cuts bytes into records, however the bytes arrive.
+"""Cuts bytes into records, whatever the pieces in which they arrive.
 
 Contract
-1. A record is a line, or in a `quoted` format (CSV) lines up to one that leaves no quote open;
-   what stands after the last line end is a record too, once nothing more can come.
-2. A record's length is that of its bytes without the `\\n` after it. One that is longer than the
-   limit may lack some of the bytes after it, and `TextChunk.records` names it; whoever reads
-   records lists it as a bad row. That depends on the record alone, never on how its bytes were cut.
-3. At most one block of input and one record as long as the limit are held. Each byte is looked at
-   once.
+1. A record is a line; in a `quoted` format (CSV), as many lines as it takes to close all quotes. At
+   the end of the input, the rest after the last line end is a record too.
+2. A record's length is that of its bytes without the `\\n` after it. A record longer than the limit
+   may lack bytes beyond it. `TextChunk.records` returns its index, and readers list it as a bad
+   row. This depends on the record alone, never on how its bytes were cut.
+3. At most one block of input and one record of the largest size are held. Each byte is read once.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NEWLINE, _QUOTE = b'\n"'
 _BEYOND = 2
-"""Bytes that are kept after the limit: one of them may be a line end inside quotes."""
+"""How many bytes beyond the limit are kept: one of them may be a line end inside quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """Holds whole records as they stand in the file, blank ones too."""
+    """Whole records as they are in the file, blank ones included."""
 
     data: bytes
     ends: Int64s
@@ -45,13 +44,12 @@ class TextChunk:
         return len(self.ends)
 
     def fits(self, limit: int) -> bool:
-        """Say, after a quick look, whether no record is longer than the limit."""
+        """Return True if no record is longer than the limit; a quick check for most text chunks."""
         return len(self.data) <= limit or int(np.diff(self.ends, prepend=0).max()) <= limit
 
     def records(self, limit: int) -> tuple[list[int], list[bytes], frozenset[int]]:
         """Return the line numbers and texts of the records that are not blank, and the indexes of
-        those that are longer than the limit. Those are cut to the same bytes wherever they came
-        from."""
+        those longer than the limit. These are always cut to the same bytes."""
         starts = [0, *self.ends[:-1].tolist()]
         texts = [self.data[a:b] for a, b in zip(starts, self.ends.tolist(), strict=True)]
         too_long = {i for i, text in enumerate(texts) if len(text.removesuffix(b"\n")) > limit}
@@ -63,7 +61,7 @@ class TextChunk:
         )
 
     def between(self, first: int, stop: int) -> TextChunk:
-        """Return the records from `first` up to `stop` as a text chunk."""
+        """Return the records [first, stop) as a text chunk."""
         if first == 0 and stop >= len(self):
             return self
         begin, ends = int(self.ends[first - 1]) if first else 0, self.ends[first:stop]
@@ -72,31 +70,31 @@ class TextChunk:
         return TextChunk(self.data[begin:end], ends - begin, self.lines[first:stop], position)
 
     def parts(self, size: int) -> Iterator[TextChunk]:
-        """Give the records in text chunks of at most `size`."""
+        """Yield the records in text chunks of at most `size`."""
         for first in range(0, len(self), size):
             yield self.between(first, first + size)
 
 
 class Framer:
-    """Cuts bytes that come piece by piece into records, by the module's contract."""
+    """Cuts bytes that arrive in pieces into records, by the module's contract."""
 
     def __init__(
         self, limit: int, *, quoted: bool = False, line: int = 1, position: int = 0
     ) -> None:
         self._limit, self._quoted = limit, quoted
         self._line = line
-        """The number of the first line that has not been returned."""
+        """The number of the first line that has not been returned yet."""
         self._position = position
-        """Where it begins in the file."""
+        """Where that line begins in the file."""
         self._held = bytearray()
-        """What is kept of the record that has not ended."""
+        """The kept bytes of the unfinished record."""
         self._held_bytes = self._held_lines = 0
-        """How many bytes and line ends of it there were."""
+        """How many bytes and line ends of the unfinished record have come."""
         self._is_open = 0
-        """1 after a quote that is not closed."""
+        """1 if a quote is open, else 0."""
 
     def skip(self, count: int) -> None:
-        """Note that so many bytes of the file were left out before the next piece."""
+        """Note that `count` bytes of the file are left out before the next piece."""
         self._position += count
 
     def feed(self, data: bytes) -> list[TextChunk]:
@@ -118,7 +116,7 @@ class Framer:
         return [text_chunk]
 
     def end(self) -> list[TextChunk]:
-        """Return the record after the last line end, if there is one, when nothing more will
+        """Return the record after the last line end, if any. Call it when nothing more will
         come."""
         if not self._held_bytes:
             return []
@@ -128,7 +126,7 @@ class Framer:
         return [text_chunk]
 
     def _last_lines(self, characters: npt.NDArray[np.uint8], breaks: Int64s) -> Int64s:
-        """Find the lines that end a record: those that leave no quote open."""
+        """Return the indexes of the lines that end a record: those that leave no quote open."""
         if not self._quoted:
             return np.arange(len(breaks))
         quotes = np.flatnonzero(characters == _QUOTE)
@@ -148,13 +146,13 @@ class Framer:
 
 
 def skip_byte_order_mark(file: BinaryIO) -> None:
-    """Skip the mark with which some editors begin UTF-8 text; it is not part of the text."""
+    """Skip the mark with which some editors begin UTF-8 text."""
     if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
         file.seek(0)
 
 
 def to_utf8(begin: bytes) -> str:
-    """Write what to do with a text that is not UTF-8, by its first bytes.
+    """Advise how to convert a text that is not UTF-8, judging by its first bytes.
 
     >>> to_utf8("id".encode("utf-16"))
     'write it in UTF-8, as by iconv -f UTF-16 -t UTF-8'
@@ -166,8 +164,8 @@ def to_utf8(begin: bytes) -> str:
 def read_text_chunks(
     file: BinaryIO, size: int, limit: int, *, line: int = 1, quoted: bool = False
 ) -> Iterator[TextChunk]:
-    """Read the rest of a file, at most `size` records at a time; `line` is the number of the first
-    line."""
+    """Read the rest of a file in text chunks of at most `size` records; `line` is the number of the
+    first line."""
     framer = Framer(limit, quoted=quoted, line=line, position=file.tell())
     while data := file.read(BLOCK_BYTES):
         for text_chunk in framer.feed(data):

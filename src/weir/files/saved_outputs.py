@@ -1,12 +1,12 @@
 """Reads outputs back: their files, their columns, and their rows as batches.
 
 Contract
-1. An output is a file, or a folder in which every file is a part, but for names that begin
-   with `_` or `.`; all parts have one format and the same columns.
-2. Parquet and Arrow files know their types. Text files are read by the types that the output
-   carries, else by those of the output that it is compared with, matched by name.
-3. Rows come block by block, each part in its own order; nothing is kept.
-4. Rows without a lifetime (the BAD stream) are points at their `offset`, as in their digest.
+1. An output is a file, or a folder in which every file is a part, except for names that begin with
+   `_` or `.`. All parts have the same format and columns.
+2. Parquet and Arrow files know their types. Text files are read with the types in the output's
+   digest file or, without one, with those of the output that it is compared with, by name.
+3. Rows come block by block, in the order of each part; nothing is kept.
+4. Rows without a lifetime (the BAD stream) become points at their `offset`, as in their digest.
 5. What cannot be read is an InputError that names the file.
 """
 
@@ -47,17 +47,17 @@ _TIMES = ("vs", "ve")
 
 @dataclass(frozen=True, slots=True)
 class SavedOutput:
-    """An output that was written: where it is, its form, and the digest that it carries."""
+    """A written output: where it is, its columns and format, and the digest in its digest file."""
 
     path: str
     files: tuple[str, ...]
     form: OutputForm
     sidecar: Sidecar | None
     versions: Mapping[str, ObjectVersion] = field(default_factory=dict)
-    """The versions of those files that are objects in a bucket."""
+    """The versions of the files that are objects in a bucket."""
 
     def batches(self, file: str, size: int = CHUNK_ROWS) -> Iterator[Batch]:
-        """Give the rows of one of the files."""
+        """Yield the rows of one of the files."""
         columns = [(name, self._read_as(dtype)) for name, dtype in self.form.columns]
         partition = FORMATS[self.form.ending](
             file, columns, max_record=LARGEST_RECORD, version=self.versions.get(file)
@@ -98,7 +98,7 @@ def _as_null(rows: pa.RecordBatch, name: str, file: str) -> pa.Array:
 
 
 def open_outputs(paths: Sequence[str]) -> list[SavedOutput]:
-    """Open the outputs at these paths, which are to be compared."""
+    """Open the outputs at these paths, for a comparison."""
     for path in paths:
         refuse_secrets(path)
     versions = {path: object_version(path) for path in paths if is_object_url(path)}
@@ -119,7 +119,7 @@ def open_outputs(paths: Sequence[str]) -> list[SavedOutput]:
 def column_differences(
     a: Sequence[tuple[str, str]], b: Sequence[tuple[str, str]], names: tuple[str, str]
 ) -> tuple[str, ...]:
-    """Say in words what is different about columns (names and types).
+    """Describe how the columns of two outputs differ, in names and types.
 
     >>> column_differences([("k", "INT"), ("v", "INT")], [("k", "BIGINT")], ("A", "B"))
     ('k is INT in A, BIGINT in B', 'v INT is in A only')
@@ -139,7 +139,7 @@ def column_differences(
 
 
 def typed_names(form: OutputForm) -> list[tuple[str, str]]:
-    """Return all columns of an output with their types as a script writes them."""
+    """Return all columns of an output with their types as scripts write them."""
     return [(name, stored_type_name(dtype)) for name, dtype in form.columns]
 
 
@@ -168,7 +168,7 @@ def _ending(file: str) -> str:
 def _own_form(
     path: str, files: Sequence[str], sidecar: Sidecar | None, versions: Mapping[str, ObjectVersion]
 ) -> OutputForm | None:
-    """Return the form of an output as far as it is known without another one."""
+    """Return the form of an output as far as it is known without another output."""
     if _ending(files[0]) in _TEXTS:
         if sidecar is None:
             return None
@@ -185,12 +185,12 @@ def _own_form(
 def _text_form(
     files: Sequence[str], lender: OutputForm, versions: Mapping[str, ObjectVersion]
 ) -> OutputForm:
-    """Return the columns that the files name, in the lender's types and order; a name that it does
-    not have counts as STRING."""
+    """Return the columns of text files, with the types and order of the lender's. A name that the
+    lender does not have is STRING."""
     ending = _ending(files[0])
     named = list(dict.fromkeys(name for file in files for name in _text_names(file, versions)))
     columns = lender.schema.columns
-    # JSON may leave a NULL out, a header nothing.
+    # A row of JSON may leave a NULL out; a header names every column.
     kept = [c for c in columns if ending == ".jsonl" or c[0] in named]
     new = [(n, STRING) for n in named if n not in lender.schema.names and n not in _TIMES]
     return OutputForm(ending, Schema((*kept, *new), lender.schema.time), lender.lifetime)
@@ -200,7 +200,7 @@ _decoder = msgspec.json.Decoder(dict[str, object])
 
 
 def _text_names(file: str, versions: Mapping[str, ObjectVersion]) -> list[str]:
-    """Return the names in the header, or in the first row."""
+    """Return the names in the header, or in the first JSON row."""
     data = DataFile(file, (), version=versions.get(file))
     try:
         if _ending(file) == ".csv":

@@ -1,11 +1,12 @@
-"""Writes and reads the digest that every output carries, in a small JSON file of its own.
+"""Writes and reads digest files: small JSON files with the digest of an output.
 
 Contract
-1. It is beside an output file (`counts.parquet.digest`), or inside an output folder (`_digest`).
-2. It has the digest, the rows, and the columns with the types by which text files are read
-   back; the same output gives the same bytes.
-3. It is renamed to its path with the output. If that is interrupted an output may lack it; the
-   digest of an older output never stands beside a newer one.
+1. A digest file is beside an output file (`counts.parquet.digest`), or inside an output folder
+   (`_digest`).
+2. It has the digest, the number of rows, and the columns with the types with which text files are
+   read back. The same output gives the same bytes.
+3. It is renamed to its path together with the output. If that is interrupted, an output may lack
+   its digest; an older output's digest never stays beside a newer output.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DIGEST_NAME = "_digest"
 
 
 class Sidecar(msgspec.Struct, frozen=True):
-    """The contents of an output's digest file. `lifetime` is whether the rows show vs and ve."""
+    """The contents of a digest file. `lifetime`: whether the rows have the columns vs and ve."""
 
     digest: str
     rows: int
@@ -42,7 +43,7 @@ def make_sidecar(digest: Digest, schema: Schema, lifetime: bool) -> Sidecar:
 
 
 def sidecar_path(output: str) -> str:
-    """Return where the digest of an output stands; a folder must be there."""
+    """Return the path of an output's digest file; an output that is a folder must exist."""
     return os.path.join(output, DIGEST_NAME) if os.path.isdir(output) else f"{output}.digest"
 
 
@@ -58,7 +59,7 @@ _decoder = msgspec.json.Decoder(Sidecar)
 
 
 def read_small_file(path: str) -> bytes | None:
-    """Return the bytes of a file, or of an object in a bucket; None if there is none."""
+    """Return the bytes of a file or of an object in a bucket, or None if it does not exist."""
     if is_object_url(path):
         return read_object(path)
     try:
@@ -68,8 +69,8 @@ def read_small_file(path: str) -> bytes | None:
 
 
 def read_sidecar(output: str) -> Sidecar | None:
-    """Read what an output carries; None if it carries nothing. Raise InputError if it cannot be
-    understood."""
+    """Read the digest file of an output, or return None if it has none. Raise InputError if it
+    cannot be understood."""
     path = sidecar_path(output)
     try:
         text = read_small_file(path)

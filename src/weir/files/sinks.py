@@ -1,7 +1,7 @@
-"""The file formats of outputs: each takes record batches in order and writes one file.
+"""Writes record batches to files in each output format.
 
-The same batches give the same bytes. Text forms are those the readers take back: an open end
-and every NULL is null (JSON) or an empty field (CSV); see `jsonl.py` and `csv.py`.
+The same batches give the same bytes. The readers can read text formats back: an open end and every
+NULL is null (JSON) or an empty field (CSV); see `jsonl.py` and `csv.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weir.plan.program import DIRECT
 from weir.plan.urls import is_object_url
 
 UNPLAIN_NAME = re.compile(r'["\\\x00-\x1f]')
-"""What msgspec takes in no name of a struct's field."""
+"""Characters that msgspec accepts in no field name of a struct."""
 _SPECIAL = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 
@@ -42,7 +42,7 @@ class FileWriter(Protocol):
 
 
 def sink_format(path: str) -> str:
-    """Return the ending that gives the format; a folder of parts is Parquet."""
+    """Return the ending that gives an output's format; a folder of parts is Parquet."""
     check_scheme(path)
     if path in DIRECT:
         raise PlanError(f"'{path}' is for live runs", hint="--runner live, or write to a file")
@@ -59,13 +59,13 @@ def sink_format(path: str) -> str:
 
 class ParquetSink:
     def __init__(self, path: str, schema: pa.Schema) -> None:
-        import pyarrow.parquet as pq  # when it is needed: it takes a while
+        import pyarrow.parquet as pq  # imported here because it is slow
 
-        # All that decides about bytes is fixed here, not left to a default that may change.
-        # Whole numbers as differences: of random ones half is left for the compression to read,
-        # of times nearly nothing; a dictionary of them costs more than it saves. What is left of
-        # them Snappy makes as small as Zstandard does, in half the time. (Arrow chooses by column
-        # only where none is nested.)
+        # Every setting that changes bytes is fixed here, not left to a default that may change.
+        # Integers are stored as differences, which leaves half of random numbers and nearly nothing
+        # of times; a dictionary of them costs more than it saves. Snappy compresses the differences
+        # as well as Zstandard does, in half the time. (Arrow lets columns differ only if none is
+        # nested.)
         texts = [f.name for f in schema if f.type in (STRING, BINARY)]
         numbers = [f.name for f in schema if f.type in (BIGINT, INT, TIMESTAMP, DATE)]
         flat = not any(pa.types.is_nested(f.type) for f in schema)
@@ -96,7 +96,7 @@ class ArrowSink:
         self._writer = pa.ipc.new_file(path, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        # Through IPC slices keep their parent's padding bits: copy them to plain arrays.
+        # In IPC, slices keep the padding bits of their parents: copy them to plain arrays.
         columns = [pa.concat_arrays([c, c.slice(0, 0)]) for c in _canonical(batch).columns]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=batch.schema))
 
@@ -169,7 +169,7 @@ SINKS: Mapping[str, Callable[[str, pa.Schema], FileWriter]] = {
 
 
 def json_values(column: pa.Array) -> list[object]:
-    """Return the values of a column as JSON has them."""
+    """Return the values of a column as JSON values."""
     dtype = column.type
     if dtype == DOUBLE:
         values: list[object] = column.to_pylist()
@@ -222,7 +222,8 @@ def _json_text(value: object) -> str:
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
-    """Put quotes around the texts that need them. The empty text does: without them it is NULL."""
+    """Put quotes around the texts that need them. The empty text does: without quotes it is
+    NULL."""
     special = pc.match_substring_regex(texts, r'[,"\r\n]|^$')
     if not pc.any(special).as_py():
         return texts
@@ -234,9 +235,9 @@ _NOTHING = {STRING: "", BINARY: b"", BOOLEAN: False}
 
 
 def canonical_column(column: pa.Array) -> pa.Array:
-    """Return the column with one NaN, and with zeros or nothing under its NULLs, for files that
-    hold what is in memory: Arrow leaves anything under a NULL, and a NaN has whatever sign the
-    processor gave it; both depend on which rows were computed together.
+    """Return the column with a single form of NaN, and with zeros or nothing under its NULLs. Files
+    that store values as they are in memory need this: Arrow leaves anything under a NULL, the
+    processor chooses the sign of a NaN, and both depend on which rows were computed together.
 
     >>> column = canonical_column(pa.array([None, -float("nan")]))
     >>> np.frombuffer(column.buffers()[1], np.uint64).tolist() == [0, 0x7FF8000000000000]
@@ -259,7 +260,7 @@ def canonical_column(column: pa.Array) -> pa.Array:
 
 
 def _values(column: pa.Array) -> npt.NDArray[np.uint8]:
-    """Return a copy of the values' bytes, a row each, which are zero where the value is NULL."""
+    """Return a copy of the values' bytes, one row per value, with zeros for NULL."""
     width = column.type.bit_width // 8
     start, stop = column.offset * width, (column.offset + len(column)) * width
     values = array_of(column.buffers()[1], np.uint8)[start:stop].copy().reshape(-1, width)

@@ -1,13 +1,13 @@
-"""Sorts more rows than memory holds: as sorted runs, which are merged in bounded memory.
+"""Sorts more rows than memory holds, by merging sorted runs.
 
 Contract
-1. Rows go in as batches in any order and come out sorted by (vs, ve, payload), equal but not
-   identical rows in a fixed order too; so the result depends on the rows alone.
+1. Rows go in as batches in any order and come out sorted by (vs, ve, payload). Rows that are equal
+   but not identical have a fixed order too, so the result depends on the rows alone.
 2. At most about `memory` bytes are held; the rest is in sorted runs in `folder`.
-3. Merging: of every run some blocks are in memory, in one sorted pool. Rows up to the first
-   one after which its run may have more are final. So memory is runs × two blocks.
-4. At most `MOST_RUNS` runs are merged, and open, at a time; more are merged in groups first, into
-   files in `folder`.
+3. A merge keeps some blocks of every run in memory, in one sorted pool. A row is final if no unread
+   row can precede it. Memory is two blocks for each run.
+4. At most `MOST_RUNS` runs are open and merged at a time. If there are more, groups of them are
+   first merged into files in `folder`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SortedRuns:
             self.held_bytes += 16 * len(batch) + sum(c.nbytes for c in batch.columns)
 
     def spill(self) -> None:
-        """Write what is held as a run and forget it."""
+        """Write the held rows as a run, and forget them."""
         rows = self._sorted_rows()
         if rows is None:
             return
@@ -58,7 +58,7 @@ class SortedRuns:
         self._held, self.held_bytes = [], 0
 
     def run_iterators(self) -> list[Iterator[Batch]]:
-        """Return one iterator of sorted batches for each run; the held rows are one run."""
+        """Return an iterator of sorted batches for each run; the held rows are one of the runs."""
         runs = [_read_run(path) for path in self._files]
         rows = self._sorted_rows()
         return runs if rows is None else [*runs, _blocks(rows)]
@@ -87,7 +87,7 @@ def _blocks(rows: Batch) -> Iterator[Batch]:
 
 def merge_runs(runs: Sequence[Iterator[Batch]], folder: str) -> Iterator[Batch]:
     """Merge sorted runs into one sequence of sorted batches. A run opens its file when its first
-    block is asked for."""
+    block is read."""
     while len(runs) > MOST_RUNS:
         groups = [runs[start : start + MOST_RUNS] for start in range(0, len(runs), MOST_RUNS)]
         runs = [_stored(group, folder) for group in groups]
@@ -135,7 +135,8 @@ def _merged(runs: Sequence[Iterator[Batch]]) -> Iterator[Batch]:
 def _refilled(
     open_runs: dict[int, Iterator[Batch]], pool: Batch | None, owners: Int64s
 ) -> tuple[Batch | None, Int64s]:
-    """Return the pool with a new block of every run that has less than half of one in it."""
+    """Add a new block of every run that has less than half a block in the pool; return the pool,
+    and the run of each row."""
     batches = [] if pool is None else [pool]
     numbers = [owners]
     have = np.bincount(owners, minlength=max(open_runs, default=0) + 1)
@@ -154,9 +155,9 @@ def _refilled(
 
 
 def _final_rows(owners: Int64s, open_runs: Sequence[int]) -> int:
-    """Count the first rows of the sorted pool that no unread row can precede."""
+    """Count the rows at the start of the sorted pool that no unread row can precede."""
     if not open_runs:
         return len(owners)
     last = np.full(int(max(owners.max(), max(open_runs))) + 1, -1, dtype=np.int64)
-    last[owners] = np.arange(len(owners))  # of several writes to one index the last one stays
+    last[owners] = np.arange(len(owners))  # of several writes to one index, the last one wins
     return int(last[list(open_runs)].min()) + 1

@@ -1,7 +1,7 @@
 """Guesses the STREAM statement of files from their columns and their first rows.
 
-The time is the first TIMESTAMP, else a BIGINT that has the name of a time, or looks like one.
-Comments say what was guessed.
+The time column is the first TIMESTAMP, else a BIGINT whose name or values look like times. Comments
+in the statement say what was guessed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class InferredStream:
     notes: Sequence[str]
 
     def text(self) -> str:
-        """Write the statement, with its notes above it."""
+        """Return the statement as text, with its notes above it."""
         columns = ", ".join(f"{_quoted(n)} {_type_text(t)}" for n, t in self.columns)
         if len(columns) > 80:
             listed = (f"  {_quoted(n)} {_type_text(t)}" for n, t in self.columns)
@@ -66,7 +66,7 @@ class InferredStream:
         return notes + statement
 
     def as_json(self) -> dict[str, object]:
-        """Return the statement and its parts, as --json has them."""
+        """Return the statement and its parts as `--json` prints them."""
         columns = [[name, _type_text(dtype)] for name, dtype in self.columns]
         return {
             "name": self.name,
@@ -111,8 +111,8 @@ def inferred_stream(path: str) -> InferredStream:
 def _merged(
     columns_by_file: Mapping[str, Mapping[str, Guess]],
 ) -> tuple[Columns, list[str], list[str]]:
-    """Return the columns of all files together, with notes on what was guessed or left out, and
-    those of which no value was seen."""
+    """Return the common columns of all files, notes on what was guessed or left out, and the names
+    of the columns without any value."""
     types: dict[str, pa.DataType] = {}
     doubts: dict[str, str | None] = {}
     for columns in columns_by_file.values():
@@ -128,7 +128,7 @@ def _merged(
         )
     notes: list[str] = []
     for name, dtype in list(types.items()):
-        # A field may be missing in rows of JSON, a column in no other file.
+        # A row of JSON may lack a field; in other formats a missing column counts.
         lacks = [
             f for f, c in columns_by_file.items() if name not in c and ending_of(f) != ".jsonl"
         ]
@@ -152,7 +152,7 @@ def _merged(
 
 
 def _may_be_named(name: str, dtype: pa.DataType) -> bool:
-    """Tell whether a STREAM may have a column of this name, and fields of the names within."""
+    """Tell whether a STREAM may have a column of this name, and its fields their names."""
     fields = dtype.value_type if pa.types.is_list(dtype) else dtype
     inner = [(f.name, f.type) for f in fields] if pa.types.is_struct(fields) else []
     named = name != "" and "." not in name and name not in WINDOW_COLUMNS
@@ -172,7 +172,7 @@ def _time_column(columns: Columns) -> str | None:
 
 
 def _no_times(columns: Columns) -> list[str]:
-    """Say what to do with columns that are called like times and are none."""
+    """Advise what to do with columns that have names of times but no times."""
     named = [n for n, dtype in columns if dtype in (STRING, DOUBLE) and _TIME_NAMES.search(n)]
     way = "a time is ISO 8601 text or a whole number: convert it before, or read it in Python."
     return [f"{name}: {way}" for name in named]
@@ -204,7 +204,7 @@ def _first_times(
 
 
 def _lag(values: Sequence[int]) -> int:
-    """Return how far a value is below the largest before it, at most."""
+    """Return the largest distance of a value below the largest value before it."""
     largest, lag = None, 0
     for value in values:
         largest = value if largest is None else max(largest, value)

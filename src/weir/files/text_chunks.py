@@ -1,11 +1,11 @@
-"""Makes chunks of text files: lines to records to rows, for all formats that are made of lines.
+"""Makes chunks of text files, for all formats that consist of lines.
 
-A record is what becomes one data row. Each format defines how lines become records and records
-columns; offsets, line numbers and bad rows are the same for all, and are made here.
+A record becomes one data row. Each format defines how lines become records, and records columns.
+Offsets, line numbers and bad rows work the same in all formats; this module makes them.
 
-A format reads a text chunk in one of two ways. The *plain* way is vectorised and gives up (None) at
-anything out of the ordinary: a bad row, a CTI, a blank line. The *exact* way takes one record after
-the other. Where the plain way does not give up, both give the same chunk.
+A format reads a text chunk in one of two ways. The *plain* way is vectorised, and gives up (None)
+on anything unusual: a bad row, a CTI, a blank line. The *exact* way reads one record after the
+other. Whenever the plain way does not give up, both make the same chunk.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from weir.files.time_units import without_nanoseconds
 from weir.kernels.expressions.casts import build_cast
 
 Misfits = Mapping[int, str]
-"""Rows of a column whose value does not fit, and why."""
+"""The rows of a column whose values do not fit, and why."""
 
 Row = TypeVar("Row")
 
 _SHOWN_BYTES = 2_000
-"""More than messages show of any record."""
+"""Bytes of a bad record that are kept; more than messages show."""
 
 
 def is_utf8(data: bytes) -> bool:
@@ -48,11 +48,11 @@ def is_utf8(data: bytes) -> bool:
 # --- values --------------------------------------------------------------------------------
 
 _ARROW_ONLY = {INT: b"xX", BIGINT: b"xX", DOUBLE: b"("}
-"""Bytes of every text that Arrow reads as this type and CAST does not: 0x1F, nan(1)."""
+"""Bytes in texts that Arrow reads as this type but CAST does not: 0x1F, nan(1)."""
 
 
 def cast_texts(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
-    """Cast texts to values of a type; texts that are not values of it are misfits."""
+    """Cast texts to a type. Texts that are not values of it are misfits."""
     column = cast_plain(texts, dtype)
     if column is not None:
         return column, {}
@@ -68,7 +68,7 @@ def cast_texts(texts: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, Misfits]:
 
 
 def misfit_reason(dtype: pa.DataType, value: object) -> str:
-    """Write why a value does not fit a type, with a hint where a number should be a time."""
+    """Explain why a value does not fit a type, with a hint if a number should be a time."""
     reason = f"wanted {type_name(dtype)}, came {shown(repr(value))}"
     if dtype == TIMESTAMP and str(value).lstrip("-").isdecimal():
         return f"{reason}; {EPOCH_HINT}"
@@ -79,7 +79,7 @@ _UTF16_BEGINS = tuple(mark.decode("utf-8", "backslashreplace") for mark in UTF16
 
 
 def told_row(row: BadRow) -> str:
-    """Write for an error what is wrong with a bad row."""
+    """Describe a bad row for an error."""
     if row.line == 1 and row.text.startswith(_UTF16_BEGINS):
         return f"the file is not UTF-8; {to_utf8(UTF16_MARKS[0])}"
     return f"{told_reason(row.reason)}; the row is {row.text}"
@@ -98,8 +98,8 @@ _JSON_WORDS = {
 
 
 def told_reason(reason: str) -> str:
-    """Write the reason of a bad row for an error, without Python's names. (Rows of BAD keep them:
-    a job that goes on must write what it wrote.)
+    """Reword the reason of a bad row for an error, without Python's names. (Rows of BAD keep those:
+    a running job must not change what it writes.)
 
     >>> told_reason("wanted BIGINT: Expected `int | null`, got `str`")
     'wanted BIGINT, came a text'
@@ -115,7 +115,7 @@ EPOCH_HINT = (
 
 
 def cast_plain(texts: pa.Array, dtype: pa.DataType) -> pa.Array | None:
-    """Cast texts that are all plain values of a type; None when the exact way must decide."""
+    """Cast texts that are all plain values of a type; None if the exact way must decide."""
     if dtype == STRING:
         return texts
     data = texts.buffers()[2]
@@ -126,7 +126,7 @@ def cast_plain(texts: pa.Array, dtype: pa.DataType) -> pa.Array | None:
         column = parse_timestamps(texts) if dtype == TIMESTAMP else texts.cast(dtype)
     except pa.ArrowInvalid:
         return None
-    # An infinity may be a number that is too large: 1e400.
+    # An infinity may come from a number that is too large: 1e400.
     return None if dtype == DOUBLE and pc.any(pc.is_inf(column)).as_py() else column
 
 
@@ -134,7 +134,7 @@ def cast_plain(texts: pa.Array, dtype: pa.DataType) -> pa.Array | None:
 
 
 def too_long_faults(rows: Collection[int], limit: int) -> dict[int, tuple[str, str]]:
-    """Say what is wrong with records that are longer than the limit."""
+    """Return the column and the reason of records that are longer than the limit."""
     return dict.fromkeys(rows, ("", f"longer than {limit} bytes, which is `max_record`"))
 
 
@@ -143,9 +143,9 @@ def too_long_faults(rows: Collection[int], limit: int) -> dict[int, tuple[str, s
 
 @dataclass(slots=True)
 class UntypedRows(Generic[Row]):
-    """Data rows that are not yet typed, column by column: objects for rows would cost more
-    than reading them. `faults` are the rows that could not be read (column and reason); their
-    `rows` mean nothing."""
+    """Data rows that are not typed yet, column by column, since an object for each row would cost
+    more than reading it. `faults` are the rows that could not be read (column and reason); their
+    values in `rows` mean nothing."""
 
     lines: Sequence[int]
     texts: Sequence[bytes]
@@ -169,14 +169,13 @@ class UntypedRows(Generic[Row]):
 
 
 Typed = Mapping[str, tuple[pa.Array, Misfits]]
-"""Columns of some records, and the rows of them that do not fit."""
+"""The columns of some records, and their rows that do not fit."""
 
 
 def plain_chunk(
     file: DataFile, typed: Typed, text_chunk: TextChunk, first: int, start: int
 ) -> Chunk | None:
-    """Make a chunk of all records of a text chunk, or of those from offset `start` on; None if one
-    misfits."""
+    """Make a chunk of the records of a text chunk from offset `start` on; None if one misfits."""
     if any(misfits for _, misfits in typed.values()):
         return None
     skipped = min(max(start - first, 0), len(text_chunk))
@@ -196,8 +195,8 @@ def exact_chunk(
     ctis: tuple[Int64s, Int64s],
     read: int,
 ) -> Chunk:
-    """Make a chunk of the records (the first has offset `first`). `typed` is of the readable ones;
-    the indexes of CTIs count all records."""
+    """Make a chunk of the records, the first of which has offset `first`. `typed` has the readable
+    records only; the indexes of CTIs count all records."""
     count = len(records)
     was_read = np.ones(count, dtype=np.bool_)
     was_read[list(records.faults)] = False

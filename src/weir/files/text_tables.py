@@ -1,4 +1,4 @@
-"""Lays rows out as a table of text, for a terminal; values are written as in JSON lines."""
+"""Lays rows out as a text table for a terminal, with values written as in JSON lines."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from weir.files.sinks import json_values
 from weir.wording import in_one_line
 
 WIDEST = 40
-"""Characters of a value that are shown."""
+"""The largest number of characters shown of a value."""
 
 
 def text_lines(table: pa.Table) -> list[str]:
-    """Return a line of names, then a line for each row: numbers to the right, the rest to the left.
+    """Return a line of names, then a line for each row. Numbers are aligned right, the rest left.
 
     >>> print("\\n".join(text_lines(pa.table({"n": [7, 12], "k": ["x", None]}))))
      n  k
@@ -33,7 +33,7 @@ def text_lines(table: pa.Table) -> list[str]:
 
 
 def cells(column: pa.ChunkedArray) -> list[str]:
-    """Return the values of a column as short texts in one line."""
+    """Return the values of a column as short texts, each on one line."""
     return [_shown(value) for chunk in column.chunks for value in json_values(chunk)]
 
 

@@ -1,6 +1,6 @@
 """Converts times of inputs to ticks.
 
-Numbers count in the unit that their source declares; times finer than a microsecond are rounded
+Numbers are in the unit that their source declares. Times finer than a microsecond are rounded
 down."""
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from weir.events.value_text import parse_timestamps
 _TICKS = {"s": 1_000_000, "ms": 1_000}
 _NANOSECONDS = 1_000
 FINER = re.compile(rb":[0-9]{2}\.[0-9]{6}[0-9]{1,3}(?![0-9])")
-"""A time in a text that has seven to nine decimals of a second."""
+"""A time in a text with seven to nine decimals of a second."""
 WANTED_CTI = "wanted ticks or an ISO 8601 time"
 """The reason given for a value that `cti_ticks` refuses."""
 
 
 def in_ticks(values: Int64s, unit: str | None) -> Int64s:
-    """Return times in ticks: nanoseconds rounded down; what is beyond all times stays beyond, and
+    """Convert times to ticks. Nanoseconds are rounded down; times out of range stay out of range;
     `OPEN` stays open.
 
     >>> in_ticks(np.array([5, -5, OPEN]), "ms").tolist() == [5000, -5000, OPEN]
@@ -42,7 +42,7 @@ def in_ticks(values: Int64s, unit: str | None) -> Int64s:
 
 
 def cti_ticks(value: object, unit: str | None) -> int | None:
-    """Return the ticks of an explicit CTI: a whole number or an ISO 8601 text; None for any other
+    """Return the ticks of an explicit CTI, a whole number or an ISO 8601 text; None for any other
     value.
 
     >>> cti_ticks(5, "ms"), cti_ticks("1970-01-01T00:00:01Z", None), cti_ticks(1.5, None)
@@ -59,7 +59,7 @@ def cti_ticks(value: object, unit: str | None) -> int | None:
 
 
 def from_nanoseconds(column: pa.Array) -> pa.Array:
-    """Return TIMESTAMPs of times in nanoseconds.
+    """Convert times in nanoseconds to TIMESTAMP.
 
     >>> from_nanoseconds(pa.array([1999, -1], pa.timestamp("ns"))).cast(BIGINT).to_pylist()
     [1, -1]
@@ -70,7 +70,7 @@ def from_nanoseconds(column: pa.Array) -> pa.Array:
 
 
 def without_nanoseconds(texts: pa.Array) -> pa.Array:
-    """Cut ISO 8601 texts after six decimals of a second, if there are up to nine.
+    """Cut ISO 8601 texts with up to nine decimals of a second after the sixth.
 
     >>> without_nanoseconds(pa.array(["2024-01-01T00:00:00.123456789Z"])).to_pylist()
     ['2024-01-01T00:00:00.123456Z']

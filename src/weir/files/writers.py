@@ -1,16 +1,16 @@
 """Writes the outputs of finite runs: sorted files, byte-identical when their rows are equal.
 
 Contract
-1. Rows are `vs`, `ve`, then the payload columns, sorted by (vs, ve, payload left to right); an
-   open end is NULL and comes last among equal starts. Row groups (of Parquet), batches (of
-   Arrow) have `GROUP_ROWS` rows each but the last.
+1. Rows have the columns `vs`, `ve`, then the payload, and are sorted by (vs, ve, payload left to
+   right). An open end is NULL and comes last among equal starts. Every row group (Parquet) or batch
+   (Arrow) except the last has `GROUP_ROWS` rows.
 2. A path that ends in `/` is a folder with one sorted Parquet part for each vertex.
-3. Nothing is seen under the path before `close`: all is written beside it and renamed. `abort`,
-   or never closing, leaves what was there before. Several outputs are all finished first and
-   then renamed, one right after the other (`put_all_in_place`). What a run that was killed left
-   there is removed by the next one that writes beside it (`own_folder.py`). In a bucket, which has
-   no rename, a whole object is put under its key (`bucket_staging.py`).
-4. The output carries its digest; see `sidecar.py`.
+3. Nothing appears at the path before `close`: everything is written beside it and then renamed.
+   Without `close`, or after `abort`, the path keeps what it had. Several outputs are all finished
+   first, and then renamed one right after the other (`put_all_in_place`). If a run is killed, the
+   next run that writes beside its files removes them (`own_folder.py`). A bucket has no rename: a
+   whole object is put under its key (`bucket_staging.py`).
+4. Each output has a digest file; see `sidecar.py`.
 5. Memory is bounded by `memory` bytes and some blocks; beyond that rows wait in files.
 """
 
@@ -41,12 +41,12 @@ from weir.reliable.digest import Digest
 GROUP_ROWS = 65_536
 DEFAULT_MEMORY = 256 << 20
 _ASIDE = "old"
-"""Where a folder that is being replaced waits."""
+"""The folder that is being replaced, while its replacement is renamed."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """Says how an output's files look: the format by its ending, and the columns.
+    """The columns and the format (by its ending) of an output's files.
 
     `lifetime=False` leaves vs and ve out (the BAD stream's rows have none).
     """
@@ -56,7 +56,7 @@ class OutputForm:
     lifetime: bool = True
 
     def write(self, path: str, batches: Iterator[Batch]) -> None:
-        """Write a file of these rows, which come in the order of the file."""
+        """Write a file of these rows, which must be sorted already."""
         sink = SINKS[self.ending](path, pa.schema(self.columns))
         try:
             for group in _groups(batches):
@@ -72,7 +72,7 @@ class OutputForm:
         return [*lifetime, *self.schema.columns]
 
     def record(self, rows: Batch) -> pa.RecordBatch:
-        """Return rows as the file has them."""
+        """Return rows as a record batch with the file's columns."""
         time = self.schema.time
         lifetime = [times(rows.vs, time), times(rows.ve, time)] if self.lifetime else []
         return pa.RecordBatch.from_arrays(
@@ -80,16 +80,16 @@ class OutputForm:
         )
 
     def sidecar(self, digest: Digest) -> Sidecar:
-        """Return what an output of this form carries."""
+        """Return the contents of the digest file of an output with this digest."""
         return make_sidecar(digest, self.schema, self.lifetime)
 
 
 class OutputStaging(Protocol):
-    """Holds what is being made of an output, and puts it in its place."""
+    """Collects the files of an output, and puts the finished output in its place."""
 
     @property
     def folder(self) -> str:
-        """The folder of this machine where files are made."""
+        """The folder on this machine in which files are written."""
         ...
 
     @property
@@ -98,34 +98,34 @@ class OutputStaging(Protocol):
         ...
 
     def check_what_is_there(self) -> None:
-        """Raise RunError if something stands under the path that no output replaces."""
+        """Raise RunError if the path has something that an output does not replace."""
         ...
 
     def naming(self) -> AbstractContextManager[None]:
-        """Turn what the system refuses into an error with the output's path."""
+        """Turn errors of the system into RunErrors that name the output's path."""
         ...
 
     def finish(self, output: str, sidecar: Sidecar) -> None:
-        """Note what is whole now, and the digest that goes with it."""
+        """Note the finished output, and the digest file that goes with it."""
         ...
 
     def put_in_place(self) -> None:
-        """Bring what was finished to the output's path."""
+        """Move the finished output to its path."""
         ...
 
     def remove(self) -> None:
-        """Remove what is still here, if anything is."""
+        """Remove whatever is left of the staging."""
         ...
 
 
 def make_staging(path: str | Path) -> Staging | BucketStaging:
-    """Begin to make an output: beside a path, or for a bucket."""
+    """Begin to write an output: in a folder beside its path, or for a bucket."""
     return BucketStaging(str(path)) if is_object_url(str(path)) else Staging(path)
 
 
 class Staging:
-    """Holds a folder beside an output's path where the output is made, and renames the output to
-    its path."""
+    """A folder beside an output's path in which the output is written before it is renamed to its
+    path."""
 
     def __init__(self, path: str | Path) -> None:
         self._shown_path = str(path)
@@ -140,8 +140,8 @@ class Staging:
             remove_left_over(parent, file_time(self.folder), _bring_back)
 
     def check_what_is_there(self) -> None:
-        """Raise RunError if a folder under the path holds anything but what an output has: only
-        such a folder is replaced."""
+        """Raise RunError if the path is a folder with anything but output files: only a folder of
+        output files is replaced."""
         if not os.path.isdir(self._path):
             return
         if not self._shown_path.endswith("/"):
@@ -156,15 +156,15 @@ class Staging:
 
     @contextmanager
     def naming(self) -> Iterator[None]:
-        """Turn what the system refuses into an error with the output's path: the user knows no
-        other."""
+        """Turn errors of the system into RunErrors that name the output's path, the only one the
+        user knows."""
         try:
             yield
         except OSError as error:
             under_a_file = isinstance(error, FileExistsError | NotADirectoryError)
             why = "a part of its path is a file, not a folder" if under_a_file else error.strerror
             raise RunError(f"cannot write '{self._shown_path}': {why or error}") from error
-        except RecursionError:  # folders are made from the inside out
+        except RecursionError:  # os.makedirs recurses, once for each part
             raise RunError(
                 f"cannot write '{self._shown_path}': its path has too many parts"
             ) from None
@@ -181,21 +181,21 @@ class Staging:
         self._output = output
 
     def put_in_place(self) -> None:
-        """Rename what was finished to the output's path, and remove the staging folder."""
+        """Rename the finished output to its path, and remove the staging folder."""
         output = self._output
         with self.naming():
             if os.path.isdir(output):
                 self._replace_folder(output)
             else:
-                # In this order, whatever is interrupted, no old digest stands beside a new file.
+                # In this order, an interruption never leaves an old digest beside a new file.
                 Path(sidecar_path(self._path)).unlink(missing_ok=True)
                 os.replace(output, self._path)
                 os.replace(sidecar_path(output), sidecar_path(self._path))
             self.remove()
 
     def _replace_folder(self, output: str) -> None:
-        """Replace a folder, which cannot be done in one step: the old one steps aside first, and
-        comes back if the new one cannot be renamed."""
+        """Replace a folder in two steps: rename the old one away, then rename the new one to the
+        path. If the second step fails, rename the old one back."""
         aside = os.path.join(self.folder, _ASIDE)
         if not os.path.isdir(self._path):
             os.replace(output, self._path)
@@ -208,12 +208,12 @@ class Staging:
             raise
 
     def remove(self) -> None:
-        """Remove what is still here, if anything is."""
+        """Remove whatever is left of the staging."""
         self._own.remove()
 
 
 def _bring_back(folder: str, owner: Owner) -> None:
-    """Rename an output back that had just stepped aside when its run was killed."""
+    """Rename back an old output that its run had renamed away when it was killed."""
     path = os.path.join(os.fsencode(os.path.dirname(folder)), unquote_to_bytes(owner.purpose))
     aside = os.path.join(folder, _ASIDE)
     if os.path.isdir(aside) and owner.purpose and not os.path.lexists(path):
@@ -221,8 +221,9 @@ def _bring_back(folder: str, owner: Owner) -> None:
 
 
 def put_all_in_place(outputs: Sequence[OutputStaging]) -> None:
-    """Rename finished outputs to their paths, after a last look at all of these. No file system
-    renames several at once: if one fails, those before it are in place; the error lists them."""
+    """Rename finished outputs to their paths, after checking all paths once more. No file system
+    renames several at once: if one fails, those before it stay in place, and the error lists
+    them."""
     for output in outputs:
         output.check_what_is_there()
     placed: list[str] = []
@@ -238,7 +239,7 @@ def put_all_in_place(outputs: Sequence[OutputStaging]) -> None:
 
 
 class OutputWriter:
-    """Writes one OUTPUT; every vertex of its stage writes its rows, in any order."""
+    """Writes one OUTPUT from the rows of all vertices of its stage, in any order."""
 
     def __init__(
         self,
@@ -257,7 +258,7 @@ class OutputWriter:
         self._runs = [SortedRuns(folder, f"run-{v}", schema.types) for v in range(vertices)]
 
     def write(self, vertex: int, batch: Batch) -> None:
-        """Take rows of a vertex."""
+        """Add rows of a vertex."""
         self._runs[vertex].add(batch)
         if sum(runs.held_bytes for runs in self._runs) > self._memory:
             with self._staging.naming():
@@ -268,8 +269,8 @@ class OutputWriter:
         put_all_in_place([self.finish(digest)])
 
     def finish(self, digest: Digest) -> OutputStaging:
-        """Sort and write the rows; `digest` is that of all rows. What is returned has only to be
-        put in place."""
+        """Sort and write the rows; `digest` is that of all rows. The caller puts the returned
+        staging in place."""
         output = os.path.join(self._staging.folder, "output")
         with self._staging.naming():
             if self._is_folder:
@@ -282,7 +283,7 @@ class OutputWriter:
         return self._staging
 
     def abort(self) -> None:
-        """Forget all; what stood under the path before stays."""
+        """Discard everything; leave the existing file."""
         self._staging.remove()
 
     def _write_file(self, path: str, parts: Sequence[SortedRuns]) -> None:

@@ -1,16 +1,17 @@
-"""The ingress turns rows into events, judges which are late or bad, and makes the partition's CTIs.
+"""The ingress turns rows into events, decides which are late or bad, and computes the partition's
+CTIs.
 
 Rules (docs/reference/semantics.md, Ingress), for one partition, in offset order
-1. `now` = the larger of (largest vs so far − delay) and the explicit CTIs so far; it only
-   grows. An event with vs < the `now` of what stood before it is late.
-2. `late`: fail is an InputError; drop counts it; adjust moves vs to `now`, keeps the end, and
-   drops what has nothing left. Dropped rows are the LATE stream.
-3. NULL or infinite starts, ends that are not after their start, lifetimes beyond the
-   largest time, and what the reader could not read are bad: fail is an InputError, skip
-   counts it. Bad rows are the BAD stream. They never move `now`.
-4. What comes out depends on the partition's rows alone, never on how they are cut into
-   chunks; of two errors the one of the smaller offset is raised.
-5. The partition's CTI after a chunk is its `now`; at the end of a finite partition, `OPEN`.
+1. `now` is the larger of (largest vs so far − delay) and the largest explicit CTI so far; it only
+   grows. An event is late if its vs is below the `now` before it.
+2. `late`: fail raises an InputError; drop drops and counts the event; adjust moves its vs to `now`
+   and keeps its end, or drops it if no time is left. Dropped rows form the LATE stream.
+3. A row is bad if its start is NULL or infinite, its end is not after its start, its lifetime goes
+   beyond the largest time, or the reader could not read it. `bad`: fail raises an InputError; skip
+   drops and counts the row. Bad rows form the BAD stream, and never move `now`.
+4. The result depends on the partition's rows alone, never on how they are cut into chunks. Of two
+   errors, the one with the smaller offset is raised.
+5. The partition's CTI after a chunk is `now`; at the end of a finite partition it is `OPEN`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Holds what came of a chunk: the events, the CTI after them, and what was rejected."""
+    """The result of a chunk: its events, the CTI after them, and the rejected rows."""
 
     batch: Batch
     cti: int
@@ -50,18 +51,17 @@ class Admitted:
 
 
 def late_schema(source: Source) -> Schema:
-    """Return the columns of the LATE stream: those of the rows, with the lifetimes they came with;
-    where each row stood; and the time that the partition had reached."""
+    """Return the columns of the LATE stream: the row's columns with its original lifetime, where
+    the row stood, and the time that the partition had reached."""
     below = schema(source)
     origin = zip(LATE_ORIGIN, (STRING, BIGINT, BIGINT, below.time), strict=True)
     return Schema((*below.columns, *origin), below.time)
 
 
 def bad_schema(source: Source) -> Schema:
-    """Return the columns of the BAD stream: where each row stood, its text, and what was wrong.
+    """Return the columns of the BAD stream: where the row stood, its text, and what is wrong.
 
-    They have no lifetime of their own: as events they are points at their offset, and outputs
-    leave that out.
+    Bad rows have no lifetime. As events they are points at their offset; outputs leave this out.
     """
     origin = (("file", STRING), ("offset", BIGINT), ("line", BIGINT), ("column", STRING))
     return Schema((*origin, ("row", STRING), ("reason", STRING)), BIGINT)
@@ -73,17 +73,17 @@ class Ingress:
     def __init__(self, source: Source, partition: int, file: str, *, now: int = START) -> None:
         self.source, self.partition, self.file = source, partition, file
         self.now = now
-        """The event time that the partition has reached; see rule 1."""
+        """The event time that the partition has reached (rule 1)."""
         self.next_offset = 0
-        """The offset of the first row that was not fed yet."""
+        """The offset of the next row to feed."""
         self.event_count = 0
-        """How many rows were admitted."""
+        """The number of admitted rows."""
         self.late_count = 0
-        """How many rows were dropped as late."""
+        """The number of late rows that were dropped."""
         self.bad_count = 0
-        """How many rows were bad."""
+        """The number of bad rows."""
         self._explicit = START
-        """The largest CTI that the data itself had; only messages ask for it."""
+        """The largest explicit CTI so far, for messages only."""
         self._no_late = empty_batch(late_schema(source).types)
         self._no_bad = empty_batch(bad_schema(source).types)
 
@@ -115,12 +115,12 @@ class Ingress:
         )
 
     def end(self) -> int:
-        """Note that the partition is finished, and return its last CTI."""
+        """Note the end of the partition, and return its last CTI."""
         self.now = OPEN
         return self.now
 
     def snapshot(self) -> dict[str, int]:
-        """Return where the ingress stands, by name; `load` takes it back."""
+        """Return the state of the ingress by name, for `load`."""
         return {
             "now": self.now,
             "next_offset": self.next_offset,
@@ -135,8 +135,8 @@ class Ingress:
         self.late_count, self.bad_count = state["late_count"], state["bad_count"]
 
     def _all_good(self, chunk: Chunk) -> Admitted | None:
-        """Admit a chunk in one pass if every row is an event on time, as is common; return None
-        where it is not so."""
+        """Admit a chunk in one pass if every row is a good event on time, the usual case; else
+        return None."""
         options = self.source.options
         if chunk.bad or len(chunk.cti_indexes):
             return None
@@ -154,7 +154,8 @@ class Ingress:
         return Admitted(self._batch(chunk, vs, ve), now, self._no_late, self._no_bad)
 
     def _judged(self, chunk: Chunk, vs: Int64s, ve: Int64s) -> Admitted:
-        """Admit rows that were judged before, by an ingress that had reached the chunk's CTIs."""
+        """Admit rows that another ingress has already judged, when it had reached the chunk's
+        CTIs."""
         self.now = max((self.now, *chunk.cti_times.tolist()))
         self.next_offset = chunk.stop
         self.event_count += len(vs)
@@ -171,7 +172,7 @@ class Ingress:
             wrong_end = (ve <= vs) | ((ve > LATEST) & (ve != OPEN))
         else:
             lifetime = 1 if options.lifetime is None else options.lifetime
-            # OPEN itself would mean that the event never ends.
+            # OPEN would mean that the event never ends.
             wrong_end = vs >= OPEN - lifetime
             ve = np.where(wrong_end, OPEN, vs) + np.where(wrong_end, 0, lifetime)
         no_start = (vs > LATEST) | (vs < -LATEST)
@@ -204,11 +205,11 @@ class Ingress:
         )
 
     def _now_before(self, chunk: Chunk, vs: Int64s, bad: Bools) -> Int64s:
-        """Return `now` before each row, and after the last one."""
+        """Return `now` before each row and after the last one."""
         delay = self.source.options.delay
         now = np.full(len(vs) + 1, START, dtype=np.int64)
         now[0] = self.now
-        # vs − delay, but not below the smallest time
+        # vs − delay, or the smallest time if that is below it
         reached = np.where(bad, START, np.maximum(vs, START + delay) - delay)
         now[1:] = reached
         np.maximum.at(now, chunk.cti_indexes, chunk.cti_times)
@@ -236,7 +237,7 @@ class Ingress:
         text = duration_text(rounded_up(lag)) if time == TIMESTAMP else str(lag)
         admits = f"delay = {text} would admit it, "
         if now in (self._explicit, *chunk.cti_times[chunk.cti_indexes <= row]):
-            admits = "a CTI in the data says that none comes; "
+            admits = "a CTI in the data rules it out; "
         message = (
             f"late: the event's start {start_text} is before {now_text}, which the partition "
             f"had reached (offset {chunk.offsets[row]}); {admits}late = 'drop' or 'adjust' would "
@@ -247,7 +248,7 @@ class Ingress:
     def _late_rows(
         self, vs: Int64s, ve: Int64s, late: Bools, before: Int64s
     ) -> tuple[Int64s, Bools]:
-        """Return the starts that events get, and which late rows are dropped."""
+        """Return the starts of all events, and which late rows are dropped."""
         if self.source.options.late == "drop" or not late.any():
             return vs, late
         adjusted = np.where(late, before[:-1], vs)
@@ -262,8 +263,7 @@ class Ingress:
         return Batch(vs, ve, columns, origin)
 
     def _payload(self, chunk: Chunk) -> tuple[pa.Array, ...]:
-        """Return the declared columns without those of the time; NULLs for one that nobody
-        needs."""
+        """Return the payload columns; NULLs for a column that is not needed."""
         rows, read = chunk.rows, frozenset(chunk.rows.schema.names)
         return tuple(
             rows.column(name) if name in read else pa.nulls(rows.num_rows, dtype)
@@ -304,14 +304,14 @@ def _ticks(chunk: Chunk, column: str, unit: str | None) -> Int64s:
     values = chunk.rows.column(column)
     numbers = ticks(values)
     largest = numbers == OPEN
-    if np.count_nonzero(largest) > values.null_count:  # a number: only NULL is open
+    if np.count_nonzero(largest) > values.null_count:  # only NULL is open, not this number
         numbers = np.where(largest & np.asarray(values.is_valid()), OPEN - 1, numbers)
     return in_ticks(numbers, unit)
 
 
 @dataclass(frozen=True, slots=True)
 class _Bad:
-    """Holds the bad rows of a chunk: a mask of those that were read, and all of them in offset
+    """The bad rows of a chunk: a mask over the rows that could be read, and all bad rows in offset
     order."""
 
     mask: Bools

@@ -1,24 +1,24 @@
-"""The log of a live source records what it decided and what it cannot read again.
+"""The log of a live source records its decisions, and the rows that it cannot read again.
 
 Design note 0014 gives the reasons.
 
 Rules
 1. A record says what happened at an offset of the partition: rows that came (their text), a claim
-   made by the clock, a file that was found, the end. It is durable before it takes effect.
-2. Records are numbered and made once each. Of two instances that write the next one, the second
-   takes the first one's record over, and writes its own after it. A writer whose write failed, or
-   found a record there, recognises its own by its name.
-3. A source that starts again goes through the records first, so it repeats what it did; it begins
-   with the record that the last rows before its snapshot came from.
-4. Records before that one are deleted, the smallest number first. Whoever reads or writes record k
-   then looks whether the record before it is still the one it knows. If so, k was never deleted
-   either. If not, others are ahead (`LogCollected`): a record that was made again under the
-   number of a deleted one never counts. Records name their writer, so no two are ever the same.
-5. The first record is empty; it is made once, before the job starts.
-6. A record refers to the one before it, and the manager's record to the last one that it has heard
-   of. So a record that was lost or changed is detected, and is an error: what it held is gone. A
-   last record that is damaged and that nothing refers to was never written: the next one is written
-   after it, and refers to the one before it.
+   of the clock, a file that was found, or the end. It is durable before it takes effect.
+2. Records are numbered, and each number is written once. If two instances write the same number,
+   the second one adopts the first one's record and writes its own after it. A writer whose write
+   failed, or found a record there, recognises its own record by its name in it.
+3. A restarted source first replays the records, so it repeats what it did. It begins with the
+   record from which the last rows before its snapshot came.
+4. Records before that one are deleted, the smallest number first. After reading or writing record
+   k, an instance checks that the record before it is unchanged. If it is, k was never deleted. If
+   not, other instances are ahead (`LogCollected`), and k may be a new record under a deleted
+   number, which does not count. Records name their writer, so no two are equal.
+5. The first record is empty; it is written once, before the job starts.
+6. Each record refers to the one before it, and the manager's record to the last one that the
+   manager knows. So a lost or changed record is detected, and is an error: its content is gone. If
+   the last record is damaged and nothing refers to it, its write never finished: the next record
+   gets the next number, and refers to the record before the damaged one.
 
 The log does no I/O: its methods are conversations with a store (`LogTalk`).
 """
@@ -54,27 +54,28 @@ LOST_RECORD = (
 
 
 class LogCollected(RunError):
-    """Says that records which an instance still needs are gone: it has fallen behind."""
+    """Raised when records that an instance still needs were deleted: the instance has fallen
+    behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """Holds a record with the reference to its object in the store."""
+    """A record, and the reference to its object in the store."""
 
     record: IngressRecord
     ref: ObjectRef
 
 
 def begin_log(store: Store, name: str, token: str) -> ObjectRef:
-    """Make the first record of a log, if it is not there, and return its reference."""
+    """Write the first record of a log, unless it exists, and return its reference."""
     key, body = _first_record(name, token)
-    with suppress(ObjectExists):  # whoever tried to begin this job before has made it
+    with suppress(ObjectExists):  # written by an earlier attempt to start this job
         store.put(key, body, new=True)
     return ObjectRef.of(key, body)
 
 
 def first_record(name: str, token: str) -> ObjectRef:
-    """Return the reference to the first record of the log of a job's source."""
+    """Return the reference to the first record of a source's log."""
     return ObjectRef.of(*_first_record(name, token))
 
 
@@ -84,24 +85,25 @@ def _first_record(name: str, token: str) -> tuple[str, bytes]:
 
 
 class IngressLog:
-    """Reads and writes the log of one partition from a record on, by the module's rules."""
+    """Reads and writes the log of one partition, starting at a given record, by the module's
+    rules."""
 
     def __init__(
         self, name: str, start: ObjectRef, end: ObjectRef | None = None, *, writer: str
     ) -> None:
-        """Begin at the record `start`. `end` is the last record that the job has heard of; `writer`
-        is a name that nobody else has."""
+        """Begin at the record `start`. `end` is the last record that the job knows; `writer` is a
+        unique name."""
         self._name, self._writer = name, writer
         self._start, self._end = start, end
         self._replayed: IngressRecord | None = None
-        """The record that it starts with, until it was read."""
+        """The record to start with, until it has been read."""
         self._last, self._before = start, ""
-        """The last record that was read or written, and the seal of the one before it."""
+        """The last record that was read or written, and the seal of the record before it."""
         self._number = self._free = number_of(start.key) + 1
-        """The number of the next record to read and, when there is none, to write."""
+        """The number of the next record to read and, if it does not exist, to write."""
 
     def begin(self) -> LogTalk[None]:
-        """Check that the record that it starts with is there."""
+        """Check that the record to start with exists."""
         body = yield from self._get(self._start.key)
         number = number_of(self._start.key)
         try:
@@ -111,7 +113,7 @@ class IngressLog:
         self._replayed = record if number > 0 else None
 
     def read(self) -> LogTalk[Logged | None]:
-        """Read the next record; None when there is none."""
+        """Read the next record, or return None if it does not exist."""
         if self._replayed is not None:
             first, self._replayed = Logged(self._replayed, self._start), None
             return first
@@ -134,7 +136,8 @@ class IngressLog:
         return following
 
     def append(self, record: IngressRecord) -> LogTalk[ObjectRef | None]:
-        """Write the next record; None if somebody else's stands there, to be read first."""
+        """Write the next record. Return None if another instance's record has that number; read it
+        first."""
         mine = msgspec.structs.replace(record, writer=self._writer, before=self._last.seal)
         while True:
             key = ingress_key(self._name, self._number)
@@ -153,9 +156,8 @@ class IngressLog:
             return ref
 
     def _next(self) -> LogTalk[Logged | None]:
-        """Read the next record; None if there is none, an error when there must have been one.
-        Damaged records are passed over: whoever finds that nothing refers to one writes after it
-        (rule 6)."""
+        """Read the next record, or return None if there is none; raise if there must be one.
+        Damaged records that nothing refers to are skipped (rule 6)."""
         number, why = self._number, ""
         while True:
             key = ingress_key(self._name, number)
@@ -178,14 +180,14 @@ class IngressLog:
         if later is None:
             return None
         if (yield from self._get(key)) is not None:
-            return (yield from self._next())  # it has come since
+            return (yield from self._next())  # written in the meantime
         yield from self._check_last()
         raise SnapshotCorrupt(
             f"{why or f'{key} is not in the store'}, but {later} was written: {LOST_RECORD}"
         )
 
     def _later(self, number: int) -> LogTalk[str | None]:
-        """Find a record that is there after this number; None: there is none."""
+        """Find a readable record with a larger number; None if there is none."""
         listed = yield ListRecords(f"ingress/{self._name}/")
         assert isinstance(listed, RecordsListed)
         for key in sorted(listed.keys):
@@ -197,13 +199,13 @@ class IngressLog:
         return None
 
     def _check_last(self) -> LogTalk[None]:
-        """Check by rule 4 that the last record that was read or written is there as it was."""
+        """Check by rule 4 that the last record that was read or written is unchanged."""
         body = yield from self._get(self._last.key)
         if body is None or ObjectRef.of(self._last.key, body) != self._last:
             raise self._gone(self._last.key)
 
     def _step(self, ref: ObjectRef) -> LogTalk[None]:
-        """Continue after a record that was read or written, if it counts by rule 4."""
+        """Advance past a record that was read or written, if it counts by rule 4."""
         yield from self._check_last()
         self._before, self._last = self._last.seal, ref
         self._number = number_of(ref.key) + 1

@@ -9,8 +9,8 @@ from weir.loops.compiled import in_place
 
 @in_place
 def judge(vs: I64s, ve: I64s, ends: Bool, lifetime: I64, delay: I64, now: I64):
-    """Whether every row is an event and on time, and `now` behind the last. Writes the ends of
-    rows that have none of their own."""
+    """Tell whether every row is a good event on time, and return `now` after the last row. Fill in
+    `ve` for rows without an end column."""
     for row in range(len(vs)):
         start = vs[row]
         if start < now or start > LATEST or start < -LATEST:

@@ -1,4 +1,4 @@
-"""Partitions in memory are what tests and `weir conform` read."""
+"""Partitions in memory, for tests and `weir conform`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CTI_KEY = "$cti"
 
 
 class MemoryPartition:
-    """Reads rows given as dicts in the order of their offsets; `{"$cti": T}` is an explicit CTI."""
+    """Reads rows from dicts, in offset order; `{"$cti": T}` is an explicit CTI."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class MemoryPartition:
         while True:
             stop = min(start + size, total)
             is_last = stop == total
-            # A CTI that stands right after the last row of a chunk belongs to the next one.
+            # A CTI right after the last row of a chunk belongs to the next chunk.
             inside = (self._cti_places >= start) & (
                 (self._cti_places <= stop) if is_last else (self._cti_places < stop)
             )

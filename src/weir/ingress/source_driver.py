@@ -1,4 +1,4 @@
-"""A thread drives a source's machine, with a store, a connector and a real clock."""
+"""Drives a source's machine in a thread, with a store, a connector and a real clock."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def driven_chunks(
     stopped: Callable[[], bool],
     waits: Callable[[str | None], None],
 ) -> Iterator[Chunk]:
-    """Give the chunks of a source, until its partition ends or `stopped` says so. `waits` is
-    called repeatedly with what keeps rows from coming; with None, nothing does."""
+    """Yield the chunks of a source until its partition ends or `stopped()` is true. `waits` is
+    called repeatedly with what keeps rows from coming, or with None."""
     reading: Reading | None = None
     signal: SourceSignal | None = None
     try:
@@ -80,7 +80,7 @@ def _tried(command: LogCommand, store: Store) -> LogAnswer | StoreFailed:
 
 
 def store_answer(command: LogCommand, store: Store) -> LogAnswer:
-    """Carry out what a log asks of a store."""
+    """Carry out a command of a log with the store."""
     match command:
         case ReadRecord(key):
             return RecordRead(store.get(key))

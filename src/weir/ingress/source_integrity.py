@@ -1,16 +1,16 @@
-"""Checks that what was read of a file is still there, by hashes of what stands before a position.
+"""Checks that a file still has the rows that were read of it, by hashes of its earlier bytes.
 
-A live source that continues in a file starts after rows that were read before, maybe in another
-process. They must still be the same rows; otherwise what follows belongs to another file.
+A live source that continues in a file starts after rows that were read before, maybe by another
+process. If those rows have changed, the rest belongs to another file.
 
-Of a text the first bytes are hashed, up to the end of the rows that were read; what follows them
-may still be fixed. Parquet, Arrow and compressed files are written at once, and the
-first two say at their ends where all lies: of them the size and both ends are hashed (`_EDGE` bytes
-each). An object in a bucket is not changed but replaced: it is known by its size and the store's
-tag.
+For a text file, the hash covers the bytes up to the end of the rows that were read; what follows
+may still change. Parquet, Arrow and compressed files are written at once, and the first two have
+their index at an end: for these, the hash covers both ends (`_EDGE` bytes each), and the size is
+compared. Objects in buckets are replaced, never changed: their size and the store's tag are
+compared.
 
-What cannot be seen: a file that was rewritten with the very same beginning; other values in the
-middle of a Parquet or Arrow file of the same size that keeps its ends.
+Not detected: a file that was rewritten with the same beginning, and changes in the middle of a
+Parquet or Arrow file that keep its size and both ends.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EDGE = 1 << 16
 
 
 def gone(what: str, file: str, rows: int) -> InputError:
-    """Make the error that rows which are needed again, or came unseen, cannot be had."""
+    """Return the error for a file whose rows, already read or needed again, are gone."""
     count = "1 row" if rows == 1 else f"{rows} rows"
     return InputError(
         f"it {what}, and {count} of it were read; put the whole file back and run again with "
@@ -45,14 +45,14 @@ def gone(what: str, file: str, rows: int) -> InputError:
 
 
 def check_not_shorter(partition: SourcePartition, start: int) -> None:
-    """Check that a partition that gave no row from `start` on still has the rows before it."""
+    """Check that a partition without rows from `start` on still has the rows before it."""
     before = next(iter(partition.chunks(1, start - 1)), None) if start else None
     if start and (before is None or before.stop < start):
         raise gone("has fewer rows now", partition.name, start)
 
 
 class Prefix:
-    """Keeps a running hash of the first bytes of a file; `position` says how many."""
+    """A running hash of the first `position` bytes of a file."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -63,7 +63,7 @@ class Prefix:
         return self._hash.hexdigest()
 
     def advance(self, file: BinaryIO, position: int, data: bytes = b"") -> None:
-        """Go on to a position; `data` are the bytes up to there, where they are at hand."""
+        """Extend the hash to a position. `data` are the bytes up to there, if they are at hand."""
         if len(data) == position - self.position:
             self._hash.update(data)
             self.position = position
@@ -71,20 +71,20 @@ class Prefix:
             most = min(_PIECE, position - self.position)
             piece = os.pread(file.fileno(), most, self.position)
             if not piece:
-                return  # it is shorter now
+                return  # the file is shorter now
             self._hash.update(piece)
             self.position += len(piece)
 
 
 class FileMark(msgspec.Struct, frozen=True, array_like=True):
-    """Says what was read of a file: so many bytes, with this digest."""
+    """How many bytes of a file were read, and their digest."""
 
     read: int = 0
     digest: str = ""
 
 
 def prefix_of(file: BinaryIO, name: str, mark: FileMark, rows: int) -> Prefix:
-    """Return the prefix that a mark was made of; raise InputError when it is another now."""
+    """Return the prefix of a file that a mark was made of; raise InputError if it has changed."""
     prefix = Prefix()
     prefix.advance(file, mark.read)
     if prefix.position < mark.read:
@@ -97,8 +97,8 @@ def prefix_of(file: BinaryIO, name: str, mark: FileMark, rows: int) -> Prefix:
 def marked_chunks(
     partition: SourcePartition, size: int, start: int, mark: FileMark
 ) -> Iterator[tuple[Chunk, FileMark | None]]:
-    """Give the chunks of a file from `start` on, each with the mark of what was read of it by then
-    (None for rows that are in no file). `mark` is that of the row before `start`."""
+    """Yield the chunks of a file from `start` on, each with the mark of everything read so far
+    (None if the rows are not in a file). `mark` is the mark at `start`."""
     match partition:
         case DataFile(version=ObjectVersion()):
             yield from _object_chunks(partition, size, start, mark)

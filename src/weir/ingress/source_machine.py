@@ -1,32 +1,34 @@
-"""A source is a machine that decides what is read, logged, claimed and given, and in which order.
+"""A source is a machine that decides what is read, logged and claimed, and in which order rows
+come.
 
 Rules
-1. A source with a log first goes through the records that are there, from the one that it resumes
-   from. It reads one record ahead, and gives the rows before a record's offset, and no others,
-   before the record takes effect. So it repeats what it did before.
-2. At the end of the log it polls its connector. Rows that can be read again are given at once.
-   What the connector offers is appended, accepted when it is durable, and takes effect then.
-3. When another instance's record stands under the next number, it writes nothing, goes through the
-   records that are there, and polls again; the connector then offers again what still has to be
-   logged.
-4. A partition that has been silent for `idle` claims the clock's time less `idle`: a record, which
-   takes effect like any other. Silence counts up to the time at which the last poll began: the
-   source has not looked for what came later (if the process stood still, say). A missing
+1. A source with a log first replays the existing records, from the one at which it resumes. It
+   reads one record ahead. Before a record takes effect, the source gives exactly the rows before
+   the record's offset. So it repeats what it did before.
+2. At the end of the log it polls its connector. Rows that can be read again are given at once. An
+   offer of the connector is appended to the log; when it is durable, the connector accepts it, and
+   it takes effect.
+3. If another instance's record already has the next number, the source writes nothing, replays the
+   existing records, and polls again. The connector then repeats its offer if that is still needed.
+4. A partition that has been silent for `idle` claims the clock's time less `idle`, by a record that
+   takes effect like any other. Silence is measured up to the beginning of the last poll, because
+   the source has not seen what came later (the process may have been suspended). A missing
    partition counts as silent; when it appears, its time starts at its last claim.
-5. Each chunk says where to resume: the last record that took effect, and the connector's state.
-   Claims before the offset at which a source starts were made before its snapshot.
-6. Where rows come without a record before them (`Connector.has_free_rows`), a claim of one
-   instance could stand before a row that another gives. So only one may claim, the *owner*:
-   a. An instance takes the log over with a record of its incarnation before it polls at the end of
-      the log. One that finds a record of a later incarnation has fallen behind (`LogCollected`).
-   b. An owner that has not looked into the log for half of `idle` does so before it gives rows.
-   c. It claims no sooner than `idle` after it took the log over.
-   So when it claims, every row that an earlier owner could still give has come, and it has seen it.
-   These times are measured by a clock that does not jump.
-7. A request at which the store fails is repeated for `patience` seconds, unless the failure lasts;
-   then the source fails.
-8. The partition ends by a record, or when the connector ends it. Records that stand after its end
-   mean that rows are gone.
+5. Each chunk carries where to resume: the last record that took effect, and the connector's state.
+   Claims before a source's first offset are in its snapshot already, and are not repeated.
+6. If rows come without a record before them (`Connector.has_free_rows`), one instance could log a
+   claim before a row that another instance still gives. So only one may claim, the *owner*:
+   a. Before it polls at the end of the log, an instance takes over the log with a record of its
+      incarnation. An instance that finds a record of a later incarnation has fallen behind
+      (`LogCollected`).
+   b. An owner reads the log again before it gives rows, if its last look was half of `idle` ago.
+   c. It first claims `idle` after it took over the log, or later. So when it claims, it has already
+      seen every row that an earlier owner could still give. These times are measured with a
+      monotonic clock.
+7. A failed request to the store is retried for `patience` seconds; then, or if the failure is
+   permanent, the source fails.
+8. The partition ends with a record, or when the connector ends it. Records after its end mean that
+   rows are gone.
 """
 
 from __future__ import annotations
@@ -71,14 +73,15 @@ from weir.plan.operators import Source
 from weir.reliable.objects import ObjectRef
 
 PATIENCE, RETRY = 30.0, 0.2
-"""Seconds for which a source asks a store that fails, and between two times."""
+"""How long a source retries failed requests to the store, and the pause between retries, in
+seconds."""
 
 _T = TypeVar("_T")
 _Steps: TypeAlias = Generator[SourceCommand, SourceSignal | None, _T]
 
 
 class Resume(msgspec.Struct, frozen=True, array_like=True):
-    """Says where a source goes on: at this record of its log, with this state of its connector."""
+    """Where a source resumes: a record of its log, and its connector's state there."""
 
     record: ObjectRef | None
     state: bytes | None
@@ -88,8 +91,8 @@ _decoder = msgspec.msgpack.Decoder(Resume)
 
 
 def log_record(resume: bytes | None) -> ObjectRef | None:
-    """Return the first record of its log that a source needs when it resumes here. None: it has no
-    log, or stands before its first record."""
+    """Return the first record of its log that a source needs if it resumes here. None: there is no
+    log, or the source has not reached its first record."""
     return None if resume is None else _decoder.decode(resume).record
 
 
@@ -98,20 +101,20 @@ class SourceStart:
     """Says where a source starts."""
 
     offset: int = 0
-    """The offset of the first row that is given."""
+    """The offset of the first row to give."""
     resume: bytes | None = None
-    """The resume state that the last chunk before it carried."""
+    """The resume state of the last chunk before."""
     log: IngressLog | None = None
-    """The log, from the record on that `resume` names, or the first; None: there is none."""
+    """The log, starting at the record in `resume` or at the first record; None if there is none."""
     incarnation: int = 0
-    """The number of the instance, by which it owns the log; see rule 6."""
+    """The number of the instance, with which it owns the log (rule 6)."""
     owns_log: bool = False
-    """Whether its connector has rows that no record stands before; see rule 6."""
+    """Whether the connector gives rows without a record before them (rule 6)."""
 
 
 class SourceMachine:
-    """Runs one source by the module's rules: `next` takes the answer to its last command and gives
-    the next."""
+    """Runs one source by the module's rules. `next` takes the answer to the last command, and
+    returns the next command."""
 
     def __init__(
         self,
@@ -124,36 +127,37 @@ class SourceMachine:
     ) -> None:
         self._source, self._partition, self._size = source, partition, size
         self._patience = patience
-        """Seconds for which a store that fails is asked again."""
+        """How long failed requests to the store are retried, in seconds."""
         resume = Resume(None, None) if start.resume is None else _decoder.decode(start.resume)
         self._start, self._log = start.offset, start.log
-        """The offset of the first row that is given, and the log, if there is one."""
+        """The offset of the first row to give, and the log, if there is one."""
         self._record, self._state = resume.record, resume.state
-        """The last record that took effect, and the connector's state that goes with it."""
+        """The last record that took effect, and the connector's state after it."""
         self._offset = 0
         """The offset of the next row."""
         idle = source.options.idle
         self._idle = None if idle is None or self._log is None else idle / 1e6
-        """Seconds of silence before a claim; None: the source never claims."""
+        """Seconds of silence before a claim; None if the source never claims."""
         self._heard = 0.0
-        """When something came last, or was claimed."""
+        """When something last came or was claimed."""
         self._owns_log = start.owns_log and self._idle is not None
         """Whether rule 6 holds for this source."""
         self._incarnation, self._is_owner = start.incarnation, False
         """The number of this instance, and whether its own record made it the owner."""
         self._looked = 0.0
-        """When it was last known that nobody else has written to the log."""
+        """The last time at which nobody else had written to the log."""
         self._now, self._clock = 0.0, 0
-        """The seconds and the clock's ticks at the last call of `next`."""
+        """The monotonic seconds and the clock's ticks at the last call of `next`."""
         self._polled, self._polled_clock = 0.0, 0
-        """The same when the last poll began."""
+        """The same at the beginning of the last poll."""
         self._over = False
         """Whether the partition has ended."""
         self._steps = self._run()
 
     def next(self, signal: SourceSignal | None, now: float, clock: int) -> SourceCommand:
-        """Take the answer to the last command (None at first, and when nothing is answered); `now`
-        is in seconds from anywhere, `clock` in ticks. `Give(None)` is the last command."""
+        """Take the answer to the last command (None at first, or if it needs none), and return the
+        next command. `now` is in seconds from any start, `clock` in ticks. The last command is
+        `Give(None)`."""
         self._now, self._clock = now, clock
         return self._steps.send(signal)
 
@@ -172,7 +176,8 @@ class SourceMachine:
     # --- rows --------------------------------------------------------------------------------
 
     def _go_on(self) -> _Steps[None]:
-        """Poll the connector by rule 2, until somebody else's record is there, or the end."""
+        """Poll the connector by rule 2, until the end or until another instance has written a
+        record."""
         self._heard = self._now
         while not self._over:
             match (yield from self._poll()):
@@ -192,7 +197,7 @@ class SourceMachine:
                     yield from self._give(chunk)
 
     def _rows_until(self, offset: int) -> _Steps[None]:
-        """Give all rows before an offset at which a record stands."""
+        """Give all rows before the offset of a record."""
         while self._offset < offset:
             match (yield from self._poll(offset)):
                 case Rows(chunk):
@@ -225,7 +230,7 @@ class SourceMachine:
     # --- the log -----------------------------------------------------------------------------
 
     def _replay(self) -> _Steps[None]:
-        """Go through the records that are there, by rule 1."""
+        """Replay the existing records (rule 1)."""
         logged = yield from self._read()
         while logged is not None and not self._over:
             following = yield from self._read()
@@ -238,7 +243,7 @@ class SourceMachine:
         return None if self._log is None else (yield from self._talk(self._log.read()))
 
     def _append(self, record: IngressRecord) -> _Steps[bool]:
-        """Append a record by rule 3; return whether it was written."""
+        """Append a record (rule 3); return whether it was written."""
         assert self._log is not None
         self._heard = self._looked = self._now
         ref = yield from self._talk(self._log.append(record))
@@ -263,7 +268,7 @@ class SourceMachine:
         self._offset, self._state = accepted.offset, accepted.state
 
     def _own(self) -> _Steps[bool]:
-        """Take the log over by rule 6a; return whether this instance may go on at the end of the
+        """Take over the log (rule 6a); return whether this instance may go on at the end of the
         log."""
         if not self._owns_log or self._is_owner:
             return True
@@ -272,7 +277,7 @@ class SourceMachine:
         return self._is_owner
 
     def _look(self) -> _Steps[None]:
-        """Look into the log by rule 6b."""
+        """Read the log again if that is due (rule 6b)."""
         if not self._owns_log or self._idle is None or self._now - self._looked < self._idle / 2:
             return
         looked = self._now
@@ -285,7 +290,7 @@ class SourceMachine:
         return LogCollected(f"incarnation {by} has taken over the log of {self._partition}")
 
     def _due_claim(self) -> int | None:
-        """Return the time to claim now by rule 4, if any."""
+        """Return the time to claim now (rule 4), or None."""
         if self._idle is None or self._polled - self._heard < self._idle:
             return None
         return self._polled_clock - int(self._idle * 1e6)
@@ -307,7 +312,7 @@ class SourceMachine:
     # --- the store ---------------------------------------------------------------------------
 
     def _talk(self, talk: LogTalk[_T]) -> _Steps[_T]:
-        """Let the log talk with the store; ask again for what fails."""
+        """Run a conversation of the log with the store, with retries."""
         try:
             command = next(talk)
             while True:

@@ -1,7 +1,7 @@
-"""Signals go into a source's machine and commands come out, one command at a time.
+"""The signals that go into a source's machine, and the commands that come out, one at a time.
 
-A driver carries a command out and answers it: commands for the log with a store, the others with
-the connector's reading and a clock. The rules are the machine's; drivers enforce none.
+A driver carries out a command and answers it: commands of the log with a store, the others with the
+connector's reading and a clock. All rules are in the machine; drivers enforce none.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from weir.files.chunks import Chunk
 
 
 class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Says what happened at an offset of a source's partition: one record of its log.
+    """A record of a source's log: what happened at an offset of its partition.
 
-    `offset` is that of the next row when the record was written.
+    `offset` is the offset of the next row when the record was written.
     """
 
     offset: int
     lines: bytes = b""
     """The text of rows that came."""
     claim: int | None = None
-    """A time that the clock claimed."""
+    """A time claimed by the clock."""
     file: str = ""
     """A file that was found."""
     ends: bool = False
@@ -34,9 +34,9 @@ class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The seal of the record before it."""
     read: int = 0
     digest: str = ""
-    """The digest of the first `read` bytes of a file that grows, which it must keep."""
+    """The digest of the first `read` bytes of a growing file, which must not change."""
     owner: int = 0
-    """The incarnation of the source that alone may claim from here on."""
+    """The only incarnation of the source that may claim from here on."""
 
 
 # --- the log ---------------------------------------------------------------------------------
@@ -44,14 +44,14 @@ class IngressRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class ReadRecord:
-    """Read an object of the log; answered by `RecordRead`."""
+    """Read an object of the log. Answer: `RecordRead`."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class AppendRecord:
-    """Make an object of the log, if there is none of that name; answered by `Appended`."""
+    """Create an object of the log, unless the name exists. Answer: `Appended`."""
 
     key: str
     body: bytes
@@ -59,36 +59,35 @@ class AppendRecord:
 
 @dataclass(frozen=True, slots=True)
 class ListRecords:
-    """List the objects of the log; answered by `RecordsListed`."""
+    """List the objects of the log. Answer: `RecordsListed`."""
 
     prefix: str
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRead:
-    """Brings what an object holds; None: there is none."""
+    """The content of an object; None if it does not exist."""
 
     body: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Says that the record is durable, or (not `stored`) that an object of that name was there
-    before."""
+    """The record is durable or, if not `stored`, an object of that name existed already."""
 
     stored: bool
 
 
 @dataclass(frozen=True, slots=True)
 class RecordsListed:
-    """Brings the names of objects, as they were some time ago."""
+    """The names of objects; the listing may lag behind."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """Says that a request to the store failed, or that its answer was lost; `lasts` if it will fail
+    """A request to the store failed, or its answer was lost; `lasts` if a retry would fail
     again."""
 
     why: str
@@ -100,8 +99,8 @@ class StoreFailed:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Open the connector where its resume state says (None: at the beginning); rows before
-    `start` are counted and left out. Answered by `Opened`."""
+    """Open the connector at its resume state (None: at the beginning). Rows before `start` are
+    counted and left out. Answer: `Opened`."""
 
     state: bytes | None
     start: int
@@ -109,10 +108,10 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """Look for what is new: `Rows`, `Offer`, `Quiet` or `Finished`.
+    """Look for what is new. Answer: `Rows`, `Offer`, `Quiet` or `Finished`.
 
-    At most `most` rows are wanted, and none from offset `until` on, where a record of the log
-    stands. Without `until` the log is at its end: only then may something be offered."""
+    Return at most `most` rows, and none from offset `until` on, the offset of the next record of
+    the log. `until` is None at the end of the log; only then may the connector make an offer."""
 
     most: int
     until: int | None = None
@@ -120,10 +119,10 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """Take in a record of the log, which counts from here on; answered by `Accepted`.
+    """Apply a record of the log, which takes effect now. Answer: `Accepted`.
 
-    `own`: it is what this connector offered. `stop` is the offset of the next record, if there is
-    one: what this record brought ends there.
+    `own`: this connector offered it. `stop` is the offset of the next record, if there is one; the
+    rows of this record end there.
     """
 
     record: IngressRecord
@@ -133,50 +132,48 @@ class Accept:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Says that the connector is open; the next row that it reads has this offset."""
+    """The connector is open; the next row that it reads has this offset."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Brings rows that can be read again at the same offsets; `chunk.resume` is the connector's
-    state."""
+    """Rows that can be read again at the same offsets; `chunk.resume` is the connector's state."""
 
     chunk: Chunk
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Brings something that must be in the log before it counts; it is offered again until it is
-    there."""
+    """Something that must be logged before it counts; the connector offers it until it is
+    accepted."""
 
     record: IngressRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """Says that there is nothing to give now; look again in so many seconds."""
+    """Nothing to give now; poll again in `again_in` seconds."""
 
     offset: int
-    """The offset of the next row; it moves past rows that are left out."""
+    """The offset of the next row; it grows past rows that are left out."""
     again_in: float
     heard: bool = False
-    """Whether something has come, if no whole row."""
+    """Whether something has come, even if it is not a whole row."""
     why: str | None = None
-    """What must happen outside before anything can come, and what keeps it from happening; None:
-    it is only silent."""
+    """What must happen outside before anything can come, and what prevents it; None if the
+    partition is merely silent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Says that the partition has ended, which everybody who reads it can see."""
+    """The partition has ended, visibly for every reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Says that the record is taken in; a source that resumes from it opens the connector with this
-    state."""
+    """The record is applied; a source that resumes from it opens the connector with this state."""
 
     offset: int
     state: bytes | None
@@ -187,7 +184,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let so many seconds pass; `why` is that of `Quiet`."""
+    """Wait this many seconds; `why` is that of `Quiet`."""
 
     seconds: float
     why: str | None = None
@@ -195,7 +192,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """Hand a chunk to the source's vertex when it wants one; None: the partition has ended."""
+    """Pass a chunk to the source's vertex when it wants one; None if the partition has ended."""
 
     chunk: Chunk | None
 
@@ -208,4 +205,4 @@ SourceSignal: TypeAlias = LogAnswer | StoreFailed | Opened | Finding | Accepted
 
 _T = TypeVar("_T")
 LogTalk: TypeAlias = Generator[LogCommand, LogAnswer, _T]
-"""A conversation with the store: commands come out, answers go in, a result at the end."""
+"""A conversation with the store: yields commands, receives answers, and returns a result."""

@@ -1,10 +1,10 @@
-"""The page as one HTML document: styles and scripts in it, with a view in it or without.
+"""The page as one HTML document with its styles and scripts, and with or without a view.
 
 Rules
-1. Nothing is loaded from anywhere, which a policy in the document says too: only this style and
-   these scripts run, and only a page that is served asks its own server.
-2. A view is data, in an element that no browser runs, and every `<` in it is escaped. The scripts
-   make text nodes and attributes of what it holds, never markup.
+1. The document loads nothing, and its content security policy enforces this: only this style and
+   these scripts are used, and only a served page sends requests, to its own server.
+2. The view is data, in an element that browsers do not run, with every `<` escaped. The scripts
+   turn it into text nodes and attributes, never into markup.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def _parts() -> tuple[str, str, str]:
 
 
 def report_page(view: PageView) -> str:
-    """Make the page of a view, as a file that changes no more."""
+    """Make the page of a view, as a static file."""
     data = msgspec.json.encode(view).decode().replace("<", "\\u003c")
     return _document(f"{view.title} · Weir", data, "'none'")
 
 
 @cache
 def live_page() -> str:
-    """Make the page that asks its server for views."""
+    """Make the page that requests views from its server."""
     return _document("Weir", "", "'self'")
 
 

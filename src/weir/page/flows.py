@@ -10,12 +10,13 @@ from weir.job.plan_drawing import DrawnPlan, DrawnVertex
 from weir.job.status import JobStatus, VertexStatus
 
 FAR_BEHIND = 1_000_000
-"""Ticks: a vertex is shown as waiting for an input that is so far behind another of its inputs."""
+"""Ticks by which an input must be behind another one for the vertex to be shown as waiting for
+it."""
 
 
 class EdgeFlow(msgspec.Struct, frozen=True):
-    """What flows from a stage to a stage, or to an output: about how many rows were written for it
-    and read, and how many ticks the stage is behind the others that the same reader reads."""
+    """The flow from a stage to another stage or an output: about how many rows were written for it
+    and read, and how many ticks the stage is behind the reader's other inputs."""
 
     source: int
     target: int
@@ -24,11 +25,11 @@ class EdgeFlow(msgspec.Struct, frozen=True):
     read: int
     behind: int | None
     held: bool
-    """Whether the writer waits until the reader has read more."""
+    """Whether the writer waits for the reader to read more."""
 
 
 class VertexWait(msgspec.Struct, frozen=True):
-    """Says what a vertex waits for: another vertex, or (if that is empty) what the text says."""
+    """What a vertex waits for: another vertex or, if that is empty, what the text says."""
 
     vertex: str
     upon: str
@@ -36,7 +37,7 @@ class VertexWait(msgspec.Struct, frozen=True):
 
 
 def flows_of(plan: DrawnPlan, status: JobStatus) -> list[EdgeFlow]:
-    """List what flows along each edge of the plan."""
+    """Return the flow along each edge of the plan."""
     status_of = _first_copies(status.vertices)
     by_place: dict[tuple[int, bool], list[DrawnVertex]] = {}
     for spec in plan.vertices:
@@ -84,7 +85,7 @@ def flows_of(plan: DrawnPlan, status: JobStatus) -> list[EdgeFlow]:
 
 
 def waits_of(plan: DrawnPlan, status: JobStatus) -> list[VertexWait]:
-    """Say which vertices wait for whom, and why."""
+    """Return which vertices wait, for what, and why."""
     if status.over:
         return []
     status_of = _first_copies(status.vertices)
@@ -106,7 +107,7 @@ def waits_of(plan: DrawnPlan, status: JobStatus) -> list[VertexWait]:
 
 
 def _own_waits(vertex: VertexStatus) -> Iterator[VertexWait]:
-    """Say what a vertex waits for, other than vertices."""
+    """Yield what a vertex waits for other than vertices."""
     if vertex.status in ("waiting for a host", "loading"):
         yield VertexWait(vertex.id, "", vertex.status)
     if vertex.waits:
@@ -117,7 +118,7 @@ def _own_waits(vertex: VertexStatus) -> Iterator[VertexWait]:
         )
     if vertex.held == "store":
         yield VertexWait(
-            vertex.id, "", "has more rows that are not durable than it may: the store is slow"
+            vertex.id, "", "is at its limit of rows that are not durable: the store is slow"
         )
 
 
@@ -127,7 +128,7 @@ def _unread(
     readers_of: Mapping[str, Sequence[tuple[DrawnVertex, int]]],
     status_of: Mapping[str, VertexStatus],
 ) -> Iterator[VertexWait]:
-    """Find the readers that keep a vertex waiting: they have not read what it wrote."""
+    """Yield the readers that have not read what a vertex wrote, and so make it wait."""
     left: dict[str, int] = {}
     for stream, end in zip(spec.outputs, vertex.outputs, strict=False):
         for reader, input in readers_of.get(stream, ()):
@@ -147,7 +148,7 @@ def _behind(
     *,
     plain_ticks: bool,
 ) -> Iterator[VertexWait]:
-    """Find the input that keeps the rows of others waiting: it is far behind them."""
+    """Yield the input that is far behind the others, and so makes their rows wait."""
     reached = {
         id: status_of[id].reached or 0
         for id in sorted(writers)
@@ -157,7 +158,7 @@ def _behind(
         return
     last, first = min(reached, key=reached.__getitem__), max(reached, key=reached.__getitem__)
     gap = reached[first] - reached[last]
-    if FAR_BEHIND <= gap < 2**62:  # else one of them has ended, or not begun
+    if FAR_BEHIND <= gap < 2**62:  # a larger gap: one of them has ended, or not begun
         long = f"{gap:,} ticks" if plain_ticks else f"{gap / 1e6:,.1f} s"
         yield VertexWait(spec.id, last, f"which is {long} behind {first} in event time")
 
@@ -172,7 +173,7 @@ def _ends(plan: DrawnPlan, status_of: Mapping[str, VertexStatus]) -> dict[str, i
 
 
 def _first_copies(vertices: Sequence[VertexStatus]) -> dict[str, VertexStatus]:
-    """Take the first instance of each vertex; a vertex that is replicated has several."""
+    """Return the first instance of each vertex; a replicated vertex has several."""
     first: dict[str, VertexStatus] = {}
     for v in vertices:
         first.setdefault(v.id, v)

@@ -1,13 +1,12 @@
-"""The figures of a live job for Prometheus: the text format, and a server for it.
+"""Serves the figures of a live job to Prometheus, in its text format.
 
 Rules
-1. Figures are those of the job's last status. Labels are only names of vertices and outputs, and
+1. Figures come from the job's last status. Labels contain only names of vertices and outputs, and
    the job's state.
-2. A counter falls only to 0, since Prometheus takes any fall for a restart at 0. Rows that sources
-   have read and rejected are counted once each, under this driver, although a source that is
-   placed again goes on from its checkpoint and reads rows again. The count of rows that another
-   vertex has read starts at 0 whenever it is placed; snapshots and recoveries are counted over the
-   vertex's whole life.
+2. A counter that falls falls to 0, because Prometheus interprets any fall as a restart from 0. Rows
+   that sources have read or rejected under this driver are counted once each, even if a source is
+   placed again and reads rows again from its checkpoint. For other vertices, the count of rows read
+   starts at 0 at each placement. Snapshots and recoveries are counted over the vertex's whole life.
 3. The metrics end with the job: `weir status` shows how it ended.
 """
 
@@ -31,12 +30,12 @@ from weir.page.quiet_server import QuietRequest, QuietServer
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _STATES = ("starting", "running", "checking")
 _BOUNDS = range(0, 7 * BUCKETS + 1, BUCKETS // 4)
-"""The buckets that are served, four to a factor of ten: from 0.1 ms to 1000 s."""
+"""The bucket limits that are served, four for each factor of ten: from 0.1 ms to 1000 s."""
 Labels: TypeAlias = Mapping[str, str]
 
 
 def metrics_text(status: JobStatus, plan: DrawnPlan) -> str:
-    """Write the figures of a status."""
+    """Return the figures of a status in Prometheus' text format."""
     return "".join(f"{line}\n" for line in _lines(status, plan))
 
 
@@ -51,12 +50,12 @@ def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
     states = [({"state": state}, float(state == status.state)) for state in _STATES]
     yield from _family("weir_job_state", "gauge", "1 for the state that the job is in.", states)
     job: list[tuple[str, str, str, float]] = [
-        ("weir_status_timestamp_seconds", "gauge", "When these figures were so.", status.time),
+        ("weir_status_timestamp_seconds", "gauge", "The time of these figures.", status.time),
         ("weir_epoch", "gauge", "How many drivers have run the job.", status.epoch),
         ("weir_events_total", "counter", "Events read under this driver.", status.events),
-        ("weir_recoveries_total", "counter", "Vertices that were recovered.", status.recoveries),
-        ("weir_hosts", "gauge", "Hosts that are there.", len(status.hosts)),
-        ("weir_hosts_wanted", "gauge", "Hosts that were asked for.", status.hosts_wanted),
+        ("weir_recoveries_total", "counter", "Recoveries of vertices.", status.recoveries),
+        ("weir_hosts", "gauge", "Hosts that are connected.", len(status.hosts)),
+        ("weir_hosts_wanted", "gauge", "Hosts requested.", status.hosts_wanted),
     ]
     for name, kind, text, value in job:
         yield from _family(name, kind, text, [({}, value)])
@@ -70,13 +69,13 @@ def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
         (
             "weir_vertex_events_per_second",
             "gauge",
-            "Rows read a second, of late.",
+            "Rows read per second, recently.",
             [(labels, v.events_per_second) for labels, v in own],
         ),
         (
             f"weir_vertex_lag_{'ticks' if plan.plain_ticks else 'seconds'}",
             "gauge",
-            "Event time behind the vertex that is furthest.",
+            "How far the vertex's event time is behind the most advanced vertex.",
             [
                 (labels, v.lag if plan.plain_ticks else v.lag / 1e6)
                 for labels, v in own
@@ -86,13 +85,13 @@ def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
         (
             "weir_vertex_unread_rows",
             "gauge",
-            "Rows written for the vertex that it has not read.",
+            "Rows written for the vertex and not yet read by it.",
             [(labels, unread[v.id]) for labels, v in own if v.id in unread],
         ),
         (
             "weir_vertex_queued_bytes",
             "gauge",
-            "Bytes that came from other hosts and wait.",
+            "Bytes from other hosts, waiting to be read.",
             [(labels, v.queued_bytes) for labels, v in own],
         ),
         (
@@ -104,7 +103,7 @@ def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
         (
             "weir_vertex_held",
             "gauge",
-            "1 while back pressure of the store or of readers holds it.",
+            "1 while back pressure from the store or from readers stops the vertex.",
             [
                 ({**labels, "by": by}, float(v.held == by))
                 for labels, v in own
@@ -120,7 +119,7 @@ def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
         (
             "weir_vertex_recoveries_total",
             "counter",
-            "How often the vertex was recovered.",
+            "Recoveries of the vertex.",
             [(labels, v.recoveries) for labels, v in own],
         ),
         (
@@ -143,7 +142,7 @@ def _lines(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
 
 def _delays(status: JobStatus, plan: DrawnPlan) -> Iterator[str]:
     name = "weir_output_delay_seconds"
-    yield from _head(name, "histogram", "From sources to an output; the sum is of upper ends.")
+    yield from _head(name, "histogram", "Delay from sources to output; the sum uses upper bounds.")
     for v in status.vertices:
         if v.kind != "sink":
             continue
@@ -182,15 +181,15 @@ def _escaped(text: str) -> str:
 
 
 class _SourceCounts:
-    """Counts what sources have read and rejected, by rule 2."""
+    """Counts the rows that sources have read and rejected, by rule 2."""
 
     def __init__(self) -> None:
         self._first: dict[str, tuple[int, int, int]] = {}
-        """What each source had counted before this driver: events, late and bad rows."""
+        """The counts of each source before this driver: events, late rows, bad rows."""
         self._most: dict[str, tuple[int, int, int]] = {}
 
     def counted(self, status: JobStatus) -> JobStatus:
-        """Put the counts into a status."""
+        """Return the status with these counts."""
         vertices = [self._vertex(v, status.epoch) for v in status.vertices]
         events = sum(v.events for v in vertices if v.kind == "source")
         return msgspec.structs.replace(status, vertices=tuple(vertices), events=events)
@@ -235,7 +234,7 @@ class _MetricsRequest(QuietRequest):
 
 
 def metrics_address(text: str) -> tuple[str, int]:
-    """Read PORT or HOST:PORT; without a host it is loopback.
+    """Read PORT or HOST:PORT; the default host is loopback.
 
     >>> metrics_address("9464"), metrics_address("0.0.0.0:9464")
     (('127.0.0.1', 9464), ('0.0.0.0', 9464))
@@ -250,7 +249,8 @@ def metrics_address(text: str) -> tuple[str, int]:
 def serving_metrics(
     at: tuple[str, int], plan: DrawnPlan
 ) -> Iterator[tuple[Callable[[JobStatus], None], str]]:
-    """Serve metrics meanwhile; give the function that takes each status, and the address."""
+    """Serve metrics while the block runs; yield the function that takes each status, and the
+    address."""
     last: list[JobStatus] = []
     counts = _SourceCounts()
 

@@ -1,4 +1,4 @@
-"""The files of which pages are made; the look that all of Weir's pages share is `look.css`."""
+"""The files that pages are made of; all of Weir's pages share the style `look.css`."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from importlib.resources import files
 
 
 def asset(name: str) -> str:
-    """Read one of the files."""
+    """Return the content of one of the files."""
     return (files("weir.page") / "assets" / name).read_text(encoding="utf-8")

@@ -1,10 +1,10 @@
-"""An HTTP server that runs beside a command, without disturbing its terminal or process.
+"""An HTTP server that runs beside a command and prints nothing.
 
 Rules
-1. Nothing is printed about requests, or about clients that go away.
-2. At most `MOST_CONNECTIONS` are open at a time, each with a thread, however many clients come.
-   One more is answered 503 and closed at once, unless another has been open for `LONG` seconds:
-   that one is closed in its place, so that nobody can keep all of them.
+1. Nothing is printed about requests or disconnected clients.
+2. At most `MOST_CONNECTIONS` connections are open at a time, each with a thread. If there are more,
+   one that has been open for `LONG` seconds is closed, so that nobody can keep all of them; if
+   there is none, the new one gets 503 and is closed at once.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _BUSY = (
     b"too many connections are open; try again later"
 )
 _LATE_REQUEST = 0.02
-"""Seconds in which the request of a client that gets 503 should have come: a connection that is
+"""How long to wait for the request of a client that gets 503, in seconds. A connection that is
 closed with unread bytes is reset, and the client may not see the answer."""
 
 
 class QuietServer(ThreadingHTTPServer):
-    """Answers each request in a thread that ends with the process."""
+    """Answers each request in its own thread, which does not keep the process alive."""
 
     daemon_threads = True
     request_queue_size = MOST_CONNECTIONS
 
     def __init__(self, *arguments: Any) -> None:
         self._open: dict[socket.socket, float] = {}
-        """The connections that are open, the oldest first, and since when."""
+        """The open connections, the oldest first, and when each was opened."""
         self._lock = threading.Lock()
         super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Begin to serve a connection, if there is room for it."""
+        """Start serving a connection if there is room for it."""
         if self._has_room():
             with self._lock:
                 self._open[request] = time.monotonic()
@@ -60,8 +60,8 @@ class QuietServer(ThreadingHTTPServer):
                 self._open.pop(request, None)
 
     def _has_room(self) -> bool:
-        """Say whether another connection may be opened; where one has been open for long, it is
-        closed for that."""
+        """Tell whether another connection may be opened; make room by closing one that has been
+        open for long."""
         with self._lock:
             if len(self._open) < MOST_CONNECTIONS:
                 return True
@@ -69,28 +69,28 @@ class QuietServer(ThreadingHTTPServer):
             if time.monotonic() - since < LONG:
                 return False
             del self._open[oldest]
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # it has ended in the meantime
             oldest.shutdown(socket.SHUT_RDWR)
         return True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a client that went away during its request; anything else is a bug."""
+        """Ignore clients that disconnect during their requests; anything else is a bug."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class QuietRequest(BaseHTTPRequestHandler):
-    """Reads a request, which may take `timeout` seconds."""
+    """Reads a request, with a time limit of `timeout` seconds."""
 
     timeout = LONG
     server_version, sys_version = "weir", ""
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 def _refuse(client: socket.socket) -> None:
-    with suppress(OSError):  # it is gone, or has sent nothing
+    with suppress(OSError):  # the client is gone, or has sent nothing
         client.settimeout(_LATE_REQUEST)
         with suppress(TimeoutError):
             client.recv(1 << 16)

@@ -1,14 +1,14 @@
 """The server of the page: on loopback, protected by a token, read-only.
 
 Rules
-1. It listens on 127.0.0.1 only. Whoever else has an account on the machine needs the token, which
-   the printed address has in its fragment: browsers keep that to themselves. The page sends it in a
-   header, so no other page can ask in its name.
-2. A request whose Host is not this server's is refused: a foreign name that leads to loopback (DNS
-   rebinding) reaches nothing.
-3. Two paths are served, `/` and `/view`, and nothing of the file system. `/` is the same for
-   everybody and says nothing of the job.
-4. Views are read one at a time, and no more than one in `FRESH` seconds, however many ask.
+1. It listens on 127.0.0.1 only. Other users of the machine cannot read the page without the token.
+   The token is in the fragment of the printed address, which browsers do not send; the page sends
+   it in a header, so other pages cannot make requests in its name.
+2. A request whose Host is not this server's is rejected, which prevents DNS rebinding (a foreign
+   name that resolves to loopback).
+3. It serves two paths, `/` and `/view`, and no files. `/` needs no token and contains nothing of
+   the job.
+4. Views are read one at a time, and at most once in `FRESH` seconds, however many requests come.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FRESH = 0.5
 
 
 class PageServer(QuietServer):
-    """Serves the page of a store's job; `address` is what to open."""
+    """Serves the page of a store's job; `address` is the address to open."""
 
     def __init__(self, store: ObjectStore, port: int = 0) -> None:
         try:
@@ -46,19 +46,20 @@ class PageServer(QuietServer):
         self._reader = ViewReader(store, time.time)
         self._lock = threading.Lock()
         self._last: tuple[float, bytes, str] | None = None
-        """When the last view was read, the view, and its tag."""
+        """The last view: when it was read, its content, and its tag."""
         at = self.server_address[1]
         self.names = (f"{LOOPBACK}:{at}", f"localhost:{at}")
-        """The Hosts that requests may be for."""
+        """The Host headers that are accepted."""
         self.address = f"http://{self.names[0]}/#token={self._token}"
 
     def admits(self, authorization: str) -> bool:
-        """Say whether a request brings the token; the time it takes tells nothing of it."""
+        """Tell whether a request has the token; the time that this takes reveals nothing of the
+        token."""
         expected = f"Bearer {self._token}"
         return hmac.compare_digest(authorization.encode("utf-8", "replace"), expected.encode())
 
     def view(self) -> tuple[bytes, str]:
-        """Read what there is to see, as JSON, and a tag that changes with it."""
+        """Read the view as JSON, and a tag that changes with it."""
         with self._lock:
             now = time.monotonic()
             if self._last is None or now - self._last[0] >= FRESH:
@@ -111,7 +112,7 @@ class _Request(QuietRequest):
 
 @contextmanager
 def serving(store: ObjectStore, port: int = 0) -> Iterator[str]:
-    """Serve the page in a thread meanwhile; give the address to open."""
+    """Serve the page in a thread while the block runs; yield the address to open."""
     server = PageServer(store, port)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True, name="page")
     thread.start()

@@ -1,17 +1,18 @@
-"""Everything that the page shows of a job, read from its store: one value, sent as JSON.
+"""Everything that the page shows of a job, read from its store and sent as one JSON value.
 
 Rules
-1. The view is read from the store alone, and nothing is ever written: a job that runs, one that was
-   stopped and one that has finished look alike.
-2. A part that cannot be read (it is lost, or the store is away) is left out, and `problems` says
-   why; the rest is shown.
-3. All parts are bounded, however long the job runs; objects of the story, and rows of outputs, are
-   read once. A reader that polls reads each part no more often than `EVERY` says, and rests `REST`
-   times as long as the read took, so that onlookers do not keep a slow or large store busy.
-4. The story is shown as episodes and single lines. An episode begins when a host is lost, or a
-   vertex is for another reason, and ends when every vertex that was lost in it runs again. Losses
-   meanwhile belong to the same episode. All other lines stand alone. Of checkpoints and commits,
-   which are many, the last `MOST_CHECKPOINTS` are shown; of other lines the last `MOST_LINES`.
+1. The view is read from the store alone, and nothing is ever written. So it works the same for a
+   running, a stopped and a finished job.
+2. A part that cannot be read (it is lost, or the store does not answer) is left out, and `problems`
+   says why; the rest is shown.
+3. All parts are bounded, however long the job runs. Objects of the story and rows of outputs are
+   read once. Between two reads of a part, a reader that polls waits at least for `EVERY`, and
+   `REST` times as long as the last read took, so that onlookers do not keep a slow or large store
+   busy.
+4. The story is shown as episodes and single lines. An episode begins when a host or, for another
+   reason, a vertex is lost. It ends when every vertex lost in it runs again; losses until then
+   belong to the same episode. All other lines are shown singly. Of the many checkpoints and
+   commits, the last `MOST_CHECKPOINTS` are shown; of other lines, the last `MOST_LINES`.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ from weir.page.flows import EdgeFlow, VertexWait, flows_of, waits_of
 from weir.reliable.store import Store
 
 EVERY = {"status": 0.0, "plan": 0.0, "history": 2.0, "story": 0.5, "outputs": 1.0, "store": 10.0}
-"""Seconds between two reads of a part, at least."""
+"""The least time between two reads of each part, in seconds."""
 REST = 10.0
 MOST_STORY = 3000
-"""So many objects of the story are read: those of the last."""
+"""The number of objects of the story that are read, counted from the last."""
 _T = TypeVar("_T")
 
 
 class ShownVertex(msgspec.Struct, frozen=True):
-    """Where a vertex belongs."""
+    """The place of a vertex in the plan."""
 
     id: str
     kind: str
@@ -55,20 +56,20 @@ class ShownVertex(msgspec.Struct, frozen=True):
 
 
 class Delay(msgspec.Struct, frozen=True):
-    """The delays of an output over all of its history, in seconds."""
+    """The delays of an output over its whole history, in seconds."""
 
     p50: float | None
     p99: float | None
 
 
 class PageView(msgspec.Struct, frozen=True):
-    """What the page shows, at a time (in seconds since 1970)."""
+    """What the page shows at a `time` (in seconds since 1970)."""
 
     title: str
     location: str
     time: float
     quiet: int
-    """For how many seconds nothing was heard of a job that should be running; 0: it is heard of."""
+    """For how many seconds a job that should be running has not reported; 0 if it reports."""
     status: JobStatus | None
     stages: tuple[DrawnStage, ...]
     outputs: tuple[DrawnOutput, ...]
@@ -82,11 +83,11 @@ class PageView(msgspec.Struct, frozen=True):
     kept: tuple[Kept, ...]
     problems: tuple[str, ...]
     plain_ticks: bool
-    """Whether event times are plain numbers, no microseconds."""
+    """Whether event times are plain numbers, not microseconds."""
 
 
 class ViewReader:
-    """Reads the view of a store's job, again and again."""
+    """Reads the view of a store's job repeatedly."""
 
     def __init__(
         self,
@@ -94,20 +95,20 @@ class ViewReader:
         clock: Callable[[], float],
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`clock` tells the time since 1970; `ticks` measures rests, and is never set back."""
+        """`clock` returns the time since 1970; `ticks` is a monotonic clock."""
         self._store, self._clock, self._ticks = store, clock, ticks
         self._plan: DrawnPlan | None = None
         self._epoch = 0
-        """The epoch whose plan was read: each driver writes its own."""
+        """The epoch of the plan that was read: each driver writes its own plan."""
         self._rows = LastRows(store)
         self._story: OrderedDict[str, list[StoryLine]] = OrderedDict()
         self._last: dict[str, tuple[float, object, str]] = {}
-        """Of each part, when it is to be read again, what was read, and why it could not be."""
+        """For each part: when it is due again, the last value, and why it could not be read."""
         self._damage: dict[str, str] = {}
-        """What is wrong with objects of the story."""
+        """The damaged objects of the story, and what is wrong with each."""
 
     def read(self) -> PageView:
-        """Read what there is to see now."""
+        """Read the current view."""
         now = self._clock()
         status = self._part("status", lambda: read_status(self._store), None)
         if status is not None and status.epoch != self._epoch:
@@ -141,12 +142,12 @@ class ViewReader:
         )
 
     def _problems(self) -> Iterator[str]:
-        """Say what could not be read."""
+        """Yield the parts that could not be read, and why."""
         yield from (f"{name}: {why}" for name, (_, _, why) in self._last.items() if why)
         yield from (f"story: {why}" for why in self._damage.values())
 
     def _part(self, name: str, read: Callable[[], _T], otherwise: _T) -> _T:
-        """Read one part, or give what was read of it; see rules 2 and 3."""
+        """Read one part, or return its last value until a read is due (rules 2 and 3)."""
         began = self._ticks()
         again, last, _ = self._last.get(name, (began, otherwise, ""))
         if began < again:
@@ -180,16 +181,16 @@ def _shown(vertex: DrawnVertex) -> ShownVertex:
 # --- outputs --------------------------------------------------------------------------------
 
 MOST_ROWS = 12
-"""So many of the last rows are shown."""
+"""The number of last rows that are shown."""
 MOST_COMMITS = 20
-"""So many commits are looked through for them."""
+"""The number of commits that are searched for them."""
 MOST_TEXT = 200
-"""So many characters of a value are shown."""
+"""The number of characters that are shown of a value."""
 
 
 class ShownOutput(msgspec.Struct, frozen=True):
-    """An output: how much of it is committed, and its last rows as texts. `problem` says why they
-    cannot be read, if they cannot."""
+    """An output: how much of it is committed, and its last rows as texts, or in `problem` why they
+    cannot be read."""
 
     manifest: Manifest
     columns: tuple[tuple[str, str], ...]
@@ -198,14 +199,14 @@ class ShownOutput(msgspec.Struct, frozen=True):
 
 
 class LastRows:
-    """Reads the outputs of a store; rows of a commit are read once."""
+    """Reads the outputs of a store; the rows of each commit are read once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last: dict[tuple[str, str], ShownOutput] = {}
 
     def read(self) -> list[ShownOutput]:
-        """Read what is committed now."""
+        """Read what is committed so far."""
         return [self._output(manifest) for manifest in manifests(self._store)]
 
     def _output(self, manifest: Manifest) -> ShownOutput:
@@ -260,8 +261,8 @@ _OF_EPISODES = ("lost", "placed", "recovered", "host")
 
 
 class Episode(msgspec.Struct, frozen=True):
-    """A loss and what came of it: the lines of the story from `began` to `ended` (None: not all
-    vertices run again yet)."""
+    """A loss and its consequences: the lines of the story from `began` to `ended` (None: some
+    vertices do not run again yet)."""
 
     title: str
     began: float
@@ -271,7 +272,7 @@ class Episode(msgspec.Struct, frozen=True):
 
 
 class ShownStory(msgspec.Struct, frozen=True):
-    """The story as it is shown; `left_out` counts lines that are not."""
+    """The part of the story that is shown; `left_out` counts the other lines."""
 
     episodes: tuple[Episode, ...]
     lines: tuple[StoryLine, ...]
@@ -279,7 +280,7 @@ class ShownStory(msgspec.Struct, frozen=True):
 
 
 def shown_story(story: Sequence[StoryLine]) -> ShownStory:
-    """Make what is shown of a story."""
+    """Choose the parts of a story to show."""
     routine = [line for line in story if line.kind in _ROUTINE][-MOST_CHECKPOINTS:]
     others = [line for line in story if line.kind not in _ROUTINE][-MOST_LINES:]
     shown = sorted((*routine, *others), key=lambda line: line.time)

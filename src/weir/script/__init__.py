@@ -1,4 +1,4 @@
-"""This package turns the text of a script into a plan, with sqlglot.
+"""Turns the text of a script into a plan, with sqlglot.
 
 A program goes through `dialect` (tokens) → `grammar_*` (syntax trees) → `*_translation` (queries
 and expressions) → `program` (statements checked in order, queries built).

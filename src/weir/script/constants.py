@@ -1,7 +1,7 @@
 """Reads constants: numbers, strings, durations, typed literals, lists and parameters.
 
-A duration is a BIGINT in ticks (µs). A TIMESTAMP literal's value is its ticks since 1970, a
-DATE's its days, both as plain ints under their own type.
+A duration is a BIGINT in ticks (µs). The value of a TIMESTAMP literal is an int of ticks since
+1970, that of a DATE an int of days since 1970.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ _INTEGERS = (BIGINT, INT)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A `Parameter` is a declared parameter: its typed value, and the digits as they were
-    written."""
+    """A declared parameter: its typed value, and its digits as written."""
 
     literal: Literal
     text: str
@@ -52,8 +51,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class StatementScope:
-    """A `StatementScope` has the parameters and functions that a statement may name, and the
-    text it stands in."""
+    """The text of a statement, and the parameters and functions that it may use."""
 
     source: ProgramSource
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
@@ -64,7 +62,7 @@ class StatementScope:
 
 
 def literal(node: exp.Expr, scope: StatementScope) -> Literal | None:
-    """Return the value of a constant, or None when the node is something else."""
+    """Return the value of a constant, or None if the node is something else."""
     position = scope.source.position(offset_of(node))
     match node:
         case exp.Literal(is_string=True):
@@ -132,13 +130,13 @@ def _typed(node: exp.Expr, scope: StatementScope) -> Literal:
 
 
 def moment(text: str, dtype: pa.DataType) -> int:
-    """Convert ISO 8601 to ticks (TIMESTAMP, UTC unless it has an offset) or days (DATE), or raise
-    ValueError.
+    """Convert ISO 8601 text to ticks (TIMESTAMP, UTC unless it has an offset) or days (DATE); raise
+    ValueError if it is invalid.
 
     >>> moment("1970-01-01T00:00:01Z", TIMESTAMP)
     1000000
     """
-    if text.startswith(("+", "-", "0000-")):  # years that Python's dates do not have
+    if text.startswith(("+", "-", "0000-")):  # a year outside the range of Python's dates
         parse, number = (parse_dates, INT) if dtype == DATE else (parse_timestamps, BIGINT)
         return int(parse(pa.array([text])).view(number)[0].as_py())
     if dtype == DATE:
@@ -205,7 +203,7 @@ def _from_digits(node: exp.Expr, dtype: pa.DataType, scope: StatementScope) -> L
 
 
 def overridden(text: str, dtype: pa.DataType) -> Parameter | None:
-    """Make the parameter that `--param name=text` gives, or None when the text does not fit.
+    """Make the parameter that `--param name=text` gives, or return None if the text does not fit.
 
     >>> overridden("5s", BIGINT).literal.value
     5000000
@@ -249,7 +247,7 @@ def _fits_int(value: object) -> bool:
 
 
 def integer(node: exp.Expr, scope: StatementScope, what: str) -> int:
-    """Return a whole number (a duration is not one)."""
+    """Return a whole number; a duration is not one."""
     constant = None if isinstance(node, DurationLiteral) else literal(node, scope)
     if constant is None or constant.type not in _INTEGERS or not isinstance(constant.value, int):
         raise scope.error(f"{what} must be a whole number", node)
@@ -257,7 +255,7 @@ def integer(node: exp.Expr, scope: StatementScope, what: str) -> int:
 
 
 def ticks(node: exp.Expr, scope: StatementScope, what: str) -> int:
-    """Return the ticks of a duration, or of a plain number of ticks."""
+    """Return the ticks of a duration, or a plain number of ticks."""
     constant = literal(node, scope)
     if constant is None or constant.type not in _INTEGERS or not isinstance(constant.value, int):
         raise scope.error(

@@ -1,11 +1,11 @@
 """A cursor over the tokens of a program, with the moves that the grammar makes.
 
 Contract
-1. Words are not tokens of their own: every unquoted word is a VAR, and the grammar matches
-   words where it expects them. So `count`, `all` or `first` name columns freely, and only
-   the words in RESERVED_WORDS do not.
-2. The grammar never goes back: one token decides, at most two are looked at. Parsing takes
-   time linear in the text, and MAX_NESTING bounds its depth.
+1. Keywords have no tokens of their own: every unquoted word is a VAR, and the grammar compares
+   words where it expects keywords. So columns may be called `count`, `all` or `first`; only the
+   words in RESERVED_WORDS are excluded.
+2. The grammar never backtracks: it decides by one token, or at most two. Parsing takes linear time,
+   and MAX_NESTING bounds its depth.
 3. Every error is a `ScriptError` at the token that is wrong.
 """
 
@@ -23,8 +23,8 @@ from weir.script.habits import stray_hint
 from weir.script.source import ProgramSource
 
 _AFTER_LISTS = frozenset(("FROM", "WHERE", "GROUP", "HAVING", "WITH", "ORDER", "LIMIT", "UNION"))
-# 64 levels of parentheses or sub-selects; the tree's walkers use a few frames for each, and
-# Python allows a thousand.
+# 64 levels of parentheses or sub-selects. Functions that walk the tree use a few frames for each
+# level, and Python allows a thousand.
 MAX_NESTING = 64
 
 NodeT = TypeVar("NodeT", bound=exp.Expr)
@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 END: Final = Token(TokenType.SENTINEL, "")
-"""What comes after the last token; it is false, as no token is."""
+"""The token after the last one; it is false, unlike every other token."""
 
 
 class TokenCursor:
-    """A `TokenCursor` is a position in the tokens of a text."""
+    """A position in the tokens of a text."""
 
     def __init__(self, tokens: Sequence[Token], text: str) -> None:
         self.text = text
@@ -80,20 +80,20 @@ class TokenCursor:
         return self.token.token_type == kind
 
     def advance(self) -> Token:
-        """Step over the current token, and return it."""
+        """Step past the current token, and return it."""
         token = self.token
         self._index += 1
         return token
 
     def take(self, kind: TokenType) -> bool:
-        """Step over a token of this kind, if it comes next."""
+        """Step past the current token if it is of this kind; return whether it was."""
         if self.token.token_type != kind:
             return False
         self.advance()
         return True
 
     def take_word(self, *words: str) -> bool:
-        """Step over these words, if the first of them comes; the others must follow then."""
+        """Step past these words if the first of them comes next; the others must then follow."""
         if self.word != words[0]:
             return False
         self.advance()
@@ -134,14 +134,15 @@ class TokenCursor:
         return quote
 
     def list_of(self, parse: Callable[[TokenCursor], NodeT]) -> list[NodeT]:
-        """Read one or more elements, with commas between them."""
+        """Read one or more elements, separated by commas."""
         items = [parse(self)]
         while self.take(TokenType.COMMA):
             items.append(parse(self))
         return items
 
     def grown(self, node: NodeT) -> NodeT:
-        """Return an expression that may be part of a larger one, if it is not too deep by now."""
+        """Return an expression that may become part of a larger one; raise if it is too deep
+        already."""
         node.meta["depth"] = depth = _depth(node)
         if depth > MOST_PARTS:
             self.fail(
@@ -152,7 +153,7 @@ class TokenCursor:
         return node
 
     def at(self, node: NodeT, began: Token | exp.Expr) -> NodeT:
-        """Return the node with the offset at which it began."""
+        """Return the node after noting the offset at which it began."""
         node.meta["start"] = began.start if isinstance(began, Token) else offset_of(began)
         return node
 
@@ -177,13 +178,13 @@ class TokenCursor:
 
 
 def _upper(token: Token) -> str:
-    # Not beyond ASCII, where upper() makes an I of a dotless i.
+    # ASCII only: upper() turns a dotless i into an I.
     is_word = token.token_type == TokenType.VAR and token.text.isascii()
     return token.text.upper() if is_word else ""
 
 
 def is_name(token: Token) -> bool:
-    """Tell whether the token is a word that may name something without quotes."""
+    """Tell whether the token is a word that can be a name without quotes."""
     return (
         token.token_type == TokenType.VAR
         and token.text.isidentifier()

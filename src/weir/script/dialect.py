@@ -1,7 +1,7 @@
-"""Tokens and syntax trees of a text: `parse_statements`, `parse_expression`, `tokens_of`.
+"""Makes tokens and syntax trees from text: `parse_statements`, `parse_expression`, `tokens_of`.
 
-Of sqlglot this package uses the public interface only: `Dialect`, `Tokenizer`, its tokens, and the
-nodes of `sqlglot.exp`. What sqlglot raises ends here as `ScriptError`.
+This package uses only the public interface of sqlglot: `Dialect`, `Tokenizer`, its tokens, and the
+nodes of `sqlglot.exp`. Errors of sqlglot become `ScriptError` here.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SPACE = re.compile(r"\s+|--[^\n\r]*|/\*.*?\*/", re.DOTALL)
 
 
 class Weir(Dialect):
-    """`Weir` is the script language as far as sqlglot knows it: its tokens."""
+    """The tokens of the script language, for sqlglot."""
 
     # `5s` is one word, not the number 5 with the alias s.
     IDENTIFIERS_CAN_START_WITH_DIGIT = True
 
     class Tokenizer(BaseTokenizer):
-        # No words at all: the grammar knows where a word means something.
+        # No keywords: the grammar knows where a word is one.
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             "==": TokenType.EQ,
             "!=": TokenType.NEQ,
@@ -43,12 +43,12 @@ class Weir(Dialect):
 
 
 def parse_statements(source: ProgramSource) -> list[exp.Expr]:
-    """Parse the program into syntax trees; raise ScriptError and nothing else."""
+    """Parse the program into syntax trees; raise nothing but ScriptError."""
     return program(TokenCursor(tokens_of(source), source.text))
 
 
 def parse_expression(source: ProgramSource) -> exp.Expr:
-    """Parse a text that is one expression; raise ScriptError and nothing else."""
+    """Parse a text that is one expression; raise nothing but ScriptError."""
     cursor = TokenCursor(tokens_of(source), source.text)
     tree = expression(cursor)
     if cursor.token:
@@ -57,7 +57,8 @@ def parse_expression(source: ProgramSource) -> exp.Expr:
 
 
 def tokens_of(source: ProgramSource) -> list[Token]:
-    """Return the tokens of a program; raise ScriptError at what is never closed."""
+    """Return the tokens of a program; raise ScriptError at a quote or comment that is never
+    closed."""
     tokenizer = Weir.tokenizer_class(dialect=Weir)
     failure: TokenError | None = None
     try:
@@ -68,17 +69,17 @@ def tokens_of(source: ProgramSource) -> list[Token]:
         return visible
     end = _after_space(source, tokens[-1] if tokens else None)
     if failure is not None:
-        # Nothing but a quote can fail; it is what comes after the last whole token.
+        # Only an unclosed quote can fail; it follows the last whole token.
         quote = source.text[end : end + 1]
         raise source.error(f"this {quote} is never closed", end) from failure
     return tokens
 
 
 def _visible(source: ProgramSource, tokens: list[Token]) -> list[Token] | None:
-    """Return the tokens up to the first `{#`, and its brace; None if all are visible.
+    """Return the tokens up to the first `{#` and its brace; None if there is no `{#`.
 
-    To sqlglot `{#` begins a comment, in every dialect, which would hide what follows. No rule of
-    the grammar takes a brace, so what follows does not matter.
+    In every dialect of sqlglot `{#` begins a comment, which would hide the rest. No rule of the
+    grammar accepts a brace, so the rest does not matter.
     """
     for count, last in enumerate([None, *tokens]):
         offset = _after_space(source, last)
@@ -89,9 +90,9 @@ def _visible(source: ProgramSource, tokens: list[Token]) -> list[Token] | None:
 
 
 def _after_space(source: ProgramSource, last: Token | None) -> int:
-    """Return the offset of what follows a token and its comments.
+    """Return the offset of the text after a token and its comments.
 
-    sqlglot reads an unclosed comment to the end and says nothing: here it is an error.
+    sqlglot silently reads an unclosed comment to the end; here it is an error.
     """
     text, offset = source.text, last.end + 1 if last else 0
     while space := _SPACE.match(text, offset):

@@ -1,12 +1,12 @@
 """Translates syntax trees of expressions to unbound `Expr`s.
 
-Built-in functions get their canonical lower-case name; a name that the language does not
-have stays as written, for the binder to look among the user's. Every node has its position:
-that of an operator, a call's name, or the constant itself.
+Built-in functions get their canonical lower-case names. Any other name stays as written; the binder
+looks it up among the user's functions. Every node has a position: that of the operator, the call's
+name, or the constant.
 
-Functions that other SQL dialects have under other names (in the records of `plan/functions/`) or in
-other forms (`_ACCEPTED`) become ours. A function of the user's with such a name comes first:
-programs that had one keep their meaning.
+Functions of other SQL dialects, with other names (in the records of `plan/functions/`) or other
+forms (`_ACCEPTED`), become ours. A user's function with such a name takes precedence, so programs
+that had one keep their meaning.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def expression(node: exp.Expr, scope: StatementScope) -> Expr:
             return _between(node, scope, at)
         case exp.Case():
             return _case(node, scope, at)
-        case exp.Cast():  # TryCast is one too
+        case exp.Cast():  # includes TryCast, a subclass
             dtype = arrow_type(node.args["to"], scope.source)
             lenient = isinstance(node, exp.TryCast)
             return Cast(expression(node.this, scope), lenient, type=dtype, position=at)
@@ -94,8 +94,8 @@ def expression(node: exp.Expr, scope: StatementScope) -> Expr:
 
 
 def _chain(node: exp.Expr, scope: StatementScope) -> Expr:
-    """Translate a binary operator; left operands are followed in a loop, so a long sum is not
-    deep."""
+    """Translate a binary operator. A loop follows the left operands, so a long sum needs no deep
+    recursion."""
     spine = []
     while type(node) in _BINARY:
         spine.append(node)
@@ -110,7 +110,7 @@ def _chain(node: exp.Expr, scope: StatementScope) -> Expr:
 
 
 def _dotted(node: exp.Expr, scope: StatementScope) -> Expr:
-    """Translate `A.k` and `k.field` to one name for the binder; a field of anything else is a
+    """Translate `A.k` and `k.field` to one name for the binder, and a field of anything else to a
     call."""
     fields = []
     inner = node
@@ -130,8 +130,8 @@ def _dotted(node: exp.Expr, scope: StatementScope) -> Expr:
 
 
 def _repeated(node: exp.Expr, scope: StatementScope) -> Expr:
-    """Check an operand that will stand in the plan more than once; nested, such plans grow as
-    2ⁿ."""
+    """Reject an operand that is too large to stand in the plan more than once: nested, such plans
+    grow as 2ⁿ."""
     value = expression(node, scope)
     if sum(1 for _ in islice(walk(value), MAX_REPEATED + 1)) > MAX_REPEATED:
         raise scope.error(
@@ -198,7 +198,7 @@ def _call(node: exp.Expr, scope: StatementScope, at: Position, condition: Expr |
 
 
 def _with_unit(function: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Return the arguments with their unit of time in lower case: its case does not matter."""
+    """Return the arguments with their unit of time in lower case."""
     unit = FUNCTIONS[function].unit if function in FUNCTIONS else None
     return tuple(
         Literal(a.value.lower(), type=STRING, position=a.position)
@@ -232,7 +232,7 @@ def _aggregate(
 
 
 def _fraction(node: exp.Expr, scope: StatementScope) -> str:
-    """Read the p of a quantile as the digits written: 0.1 is one tenth, not the double nearest."""
+    """Read the p of a quantile by its digits: 0.1 is exactly one tenth, not the nearest double."""
     value = literal(node, scope)
     number = value.value if value is not None and _is_number(value.type) else None
     if not isinstance(number, int | float) or not 0 <= number <= 1:
@@ -249,7 +249,7 @@ SqlFunction: TypeAlias = Callable[[Args, Position], Expr | None]
 
 
 def accepted(name: str, args: Args, at: Position) -> Expr | None:
-    """Return the call of ours that a function of another dialect is; None if there is none."""
+    """Return our call for a function of another dialect, or None."""
     accept = _ACCEPTED.get(name.lower())
     return None if accept is None else accept(args, at)
 

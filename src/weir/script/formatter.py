@@ -1,13 +1,13 @@
-"""`format_program` formats a script: the same tokens and comments, with other spaces and lines.
+"""Formats scripts: changes spaces and lines, and keeps tokens and comments.
 
 Rules
-1. Words that the language reserves, and those that belong to them (GROUP BY, UNION ALL, …), are in
-   upper case; all else stays as it was written.
-2. A statement that fits on a line is put on one. Otherwise each clause has a line, and what is
-   still too long is broken at its commas, at AND and OR, or inside of its parentheses.
-3. Comments stay before, after or between the tokens where they stood. Several blank lines between
+1. Reserved words, and words that belong to them (GROUP BY, UNION ALL, …), are in upper case;
+   everything else stays as written.
+2. A statement that fits on one line is put on one. Otherwise each clause has a line; a clause that
+   is still too long is broken at its commas, at AND and OR, or inside its parentheses.
+3. Comments keep their places before, after or between tokens. Several blank lines between
    statements become one.
-4. The result has the same tokens, so it means the same; a formatted script does not change again.
+4. The result has the same tokens, so it means the same. Formatting it again changes nothing.
 """
 
 from __future__ import annotations
@@ -55,33 +55,33 @@ _CLAUSES = _JOINS | {
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET}
 _VALUES = _CLOSING | {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING}
-"""A minus after one of these subtracts; elsewhere it is a sign."""
+"""Tokens after which a minus subtracts; elsewhere it is a sign."""
 _SPACED = RESERVED_WORDS | {"BY", "ALL", "FILTER", "USING"}
 
 
 @dataclass(slots=True)
 class _LaidToken:
-    """A `_LaidToken` is a token as it is written, with the comments before and after it."""
+    """A token to be written, with the comments before and after it."""
 
     kind: TokenType
     text: str
     upper: str
-    """In upper case, if it is an unquoted word."""
+    """The text in upper case if the token is an unquoted word."""
     above: list[str] = field(default_factory=list)
     inside: list[str] = field(default_factory=list)
-    """Comments between it and the token before, in one line with both."""
+    """Comments between the token before and this one, on the same line as both."""
     after: str = ""
-    """A comment that ends its line."""
+    """A comment after the token that ends its line."""
     blank: bool = False
-    """Whether a blank line stood before it, or before the comments above it."""
+    """Whether a blank line stood before the token, or before the comments above it."""
     tight: bool = False
-    """Whether nothing stands between it and the next token: a minus that is a sign."""
+    """Whether the next token follows without a space: after a minus that is a sign."""
     calls: bool = False
-    """Whether a parenthesis after it is that of a call or a type."""
+    """Whether a parenthesis that follows belongs to a call or a type."""
 
 
 def format_program(text: str) -> str:
-    """Return a formatted script; raise ScriptError for a text that is not a script.
+    """Format a script; raise ScriptError if the text is not a script.
 
     >>> print(format_program("x=select  k,count(*) as n from A group by k;"), end="")
     x = SELECT k, count(*) AS n FROM A GROUP BY k;
@@ -105,7 +105,7 @@ def format_program(text: str) -> str:
 
 
 def _check_same(source: ProgramSource, formatted: str) -> None:
-    """Check rule 4: the syntax trees are the same, and so are the comments."""
+    """Check that the formatted script has the same syntax trees and comments (rule 4)."""
 
     def seen(program: ProgramSource) -> tuple[list[object], list[str]]:
         comments = [
@@ -117,7 +117,7 @@ def _check_same(source: ProgramSource, formatted: str) -> None:
 
 
 def _shape(value: object) -> object:
-    """Return a syntax tree as plain values, without where its parts stood."""
+    """Return a syntax tree as plain values, without positions."""
     if isinstance(value, exp.Expr):
         return type(value).__name__, {name: _shape(arg) for name, arg in value.args.items()}
     return [_shape(item) for item in value] if isinstance(value, list) else value
@@ -131,7 +131,7 @@ def _is_word(token: Token) -> bool:
 
 
 def _gaps(source: ProgramSource, tokens: Sequence[Token]) -> Iterator[tuple[str, Token | None]]:
-    """Yield the text before each token, and after the last."""
+    """Yield the text before each token, and the text after the last one."""
     at = 0
     for token in tokens:
         yield source.text[at : token.start], token
@@ -140,7 +140,7 @@ def _gaps(source: ProgramSource, tokens: Sequence[Token]) -> Iterator[tuple[str,
 
 
 def _words(source: ProgramSource) -> tuple[list[_LaidToken], list[tuple[str, bool]]]:
-    """Return the tokens with their comments, and the comments after their last line."""
+    """Return the tokens with their comments, and the comments after the last line with a token."""
     words: list[_LaidToken] = []
     rest: list[tuple[str, bool]] = []
     for gap, token in _gaps(source, tokens_of(source)):
@@ -159,9 +159,10 @@ def _words(source: ProgramSource) -> tuple[list[_LaidToken], list[tuple[str, boo
 
 
 def _comments(gap: str, follows: bool, ends: bool) -> tuple[list[str], list[str], str, list[bool]]:
-    """Sort the comments between two tokens: those on lines of their own, those in one line with the
-    token after them, and what ends the line of the token before; and whether a blank line stood
-    before each of the first, or before the token if there are none."""
+    """Sort the comments between two tokens. Return those on lines of their own, those on one line
+    with the second token, and the one that ends the first token's line. The booleans say whether a
+    blank line stood before each comment of the first kind or, without any, before the second
+    token."""
     comments, breaks, at = [], [], 0
     for match in _COMMENT.finditer(gap):
         breaks.append(gap[at : match.start()].count("\n"))
@@ -183,7 +184,7 @@ def _comments(gap: str, follows: bool, ends: bool) -> tuple[list[str], list[str]
 
 
 def _raise_case(words: list[_LaidToken]) -> None:
-    """Write the words of the language in upper case (rule 1), and note what stands close."""
+    """Write reserved words in upper case (rule 1), and note which tokens stand close together."""
     nothing = _LaidToken(TokenType.SEMICOLON, "", "")
     begin, operator = nothing, False
     for number, word in enumerate(words):
@@ -203,7 +204,7 @@ def _raise_case(words: list[_LaidToken]) -> None:
             is_keyword = before.text not in _OPERATORS and before.upper != "WITH"
         else:
             is_keyword = word.upper in _FOLLOWING.get(before.upper, ())
-            if before.upper == "ANTI":  # which may be a column
+            if before.upper == "ANTI":  # ANTI may also be a column
                 is_keyword = is_keyword and follows.upper == "JOIN"
         if (is_keyword or word.upper in RESERVED_WORDS) and before.kind != TokenType.DOT:
             word.text = word.upper
@@ -242,7 +243,7 @@ def _statement(words: list[_LaidToken]) -> list[str]:
 
 
 def _clauses(words: list[_LaidToken], indent: str, more: str | None = None) -> list[str]:
-    """Lay out the clauses of a query or a statement, each on its line; those after the first are
+    """Lay out the clauses of a query or a statement, one on each line; those after the first are
     indented by `more`."""
     lines: list[str] = []
     for number, part in enumerate(_parts(words)):
@@ -251,7 +252,7 @@ def _clauses(words: list[_LaidToken], indent: str, more: str | None = None) -> l
 
 
 def _parts(words: Sequence[_LaidToken]) -> Iterator[list[_LaidToken]]:
-    """Give the clauses of a query: each begins with a word of `_CLAUSES` outside of parentheses."""
+    """Yield the clauses of a query; each begins with a word of `_CLAUSES` outside parentheses."""
     part: list[_LaidToken] = []
     depth = 0
     for number, word in enumerate(words):
@@ -281,7 +282,7 @@ def _next(words: Sequence[_LaidToken], number: int) -> str:
 
 
 def _fitted(words: list[_LaidToken], indent: str) -> list[str]:
-    """Lay out some words: on one line if they fit, else broken where it is best."""
+    """Lay out words on one line if they fit, else broken at the best place."""
     flat = _flat(words)
     if flat is not None and len(indent) + len(flat) <= WIDTH:
         return [indent + flat]
@@ -293,7 +294,8 @@ def _fitted(words: list[_LaidToken], indent: str) -> list[str]:
 
 
 def _at_commas(words: list[_LaidToken], indent: str) -> list[str] | None:
-    """Break a list: its first word (SELECT, GROUP BY) stays on the line of the first element."""
+    """Break a list at its commas; its first words (SELECT, GROUP BY) stay on the line of the first
+    element."""
     items = _split(words, lambda w: w.kind == TokenType.COMMA, after=True)
     if len(items) < 2:
         return None
@@ -315,7 +317,7 @@ def _at_connectives(words: list[_LaidToken], indent: str) -> list[str] | None:
 
 
 def _at_parentheses(words: list[_LaidToken], indent: str) -> list[str] | None:
-    """Break inside of the longest parentheses: what is in them has lines of its own."""
+    """Break inside the longest parentheses: their content gets lines of its own."""
     span = _longest(words)
     if span is None:
         return None
@@ -343,7 +345,7 @@ def _bare(word: _LaidToken) -> _LaidToken:
 
 
 def _longest(words: Sequence[_LaidToken]) -> tuple[int, int] | None:
-    """Return where the longest pair of outermost parentheses opens and closes."""
+    """Return where the longest outermost pair of parentheses opens and closes."""
     best: tuple[int, int] | None = None
     depth = begin = 0
     for number, word in enumerate(words):
@@ -364,8 +366,8 @@ def _longest(words: Sequence[_LaidToken]) -> tuple[int, int] | None:
 def _split(
     words: Sequence[_LaidToken], at: Callable[[_LaidToken], bool], *, after: bool
 ) -> list[list[_LaidToken]]:
-    """Split words outside of parentheses, after or before those that `at` names; the AND of a
-    BETWEEN and what is inside of CASE are not places to split."""
+    """Split words before or after the tokens that `at` accepts, but not inside parentheses, inside
+    CASE, or at the AND of a BETWEEN."""
     items: list[list[_LaidToken]] = [[]]
     depth = cases = 0
     between = False
@@ -386,7 +388,7 @@ def _split(
 
 
 def _running(words: Sequence[_LaidToken], indent: str) -> list[str]:
-    """Write words as they come, with lines of their own for comments."""
+    """Write words in order, with comments on lines of their own."""
     lines = [indent]
     before: _LaidToken | None = None
     for word in words:
@@ -423,7 +425,7 @@ def _flat(words: Sequence[_LaidToken]) -> str | None:
 
 
 def _glue(before: _LaidToken | None, word: _LaidToken) -> str:
-    """Return what stands between two tokens: a blank, or nothing."""
+    """Return the text between two tokens: a blank, or nothing."""
     if before is None or word.kind in (TokenType.COMMA, TokenType.SEMICOLON, TokenType.DOT):
         return ""
     if word.kind in _CLOSING or before.kind in _OPENING:

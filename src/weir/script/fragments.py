@@ -1,6 +1,6 @@
-"""Reads expressions that Python programs have as texts: `a.where("Amount > 3")`.
+"""Reads expressions that Python programs write as text: `a.where("Amount > 3")`.
 
-Errors of the text point into it. The result is not part of a script, so it has no positions.
+Errors point into the text. The result is not part of a script, so it has no positions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weir.script.source import ProgramSource
 
 
 def read_expression(text: str) -> Expr:
-    """Read an expression as scripts have them; raise ScriptError for anything else.
+    """Parse an expression in the language of scripts; raise ScriptError for anything else.
 
     >>> from weir.plan.render import render
     >>> render(read_expression("lower(k) = 'x' and v between 1 and 3"))

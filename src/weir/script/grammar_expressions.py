@@ -1,9 +1,9 @@
 """The grammar of expressions turns tokens into sqlglot's nodes by precedence climbing.
 
-From loose to tight: OR · AND · NOT · comparisons, IS, IN, BETWEEN, LIKE, RLIKE · `||` ·
-`+ -` · `* / // %` · unary minus · `.field`. All binary operators group to the left.
-A call is `exp.Anonymous` with the name as written: sqlglot's own function nodes would
-rename, reorder or rewrite arguments.
+Precedence, from loose to tight: OR · AND · NOT · comparisons, IS, IN, BETWEEN, LIKE, RLIKE · `||` ·
+`+ -` · `* / // %` · unary minus · `.field`. All binary operators group to the left. A call is
+`exp.Anonymous` with the name as written: sqlglot's own function nodes would rename, reorder or
+rewrite arguments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _DURATION = re.compile(rf"([0-9]+)({'|'.join(UNITS)})")
 
 
 def expression(p: TokenCursor) -> exp.Expr:
-    """Parse any expression; it ends at the first token that cannot continue it."""
+    """Parse an expression up to the first token that cannot continue it."""
     return p.nested(lambda: _climb(p, 1))
 
 

@@ -5,9 +5,9 @@
     select := SELECT [DISTINCT] items FROM relation [PARTITION BY … INTO n AS 'uid'] {join}
               [WHERE …] [GROUP BY …] [HAVING …] [WITH window or lifetime]  |  ( query )
 
-WITH belongs to its SELECT; ORDER BY and LIMIT to the whole UNION. An alias may come without AS
-where nothing else can be meant: `A SEMI JOIN B` is not an inner join of an `A` called SEMI, nor is
-`A LEFFT JOIN B` one.
+WITH belongs to its SELECT; ORDER BY and LIMIT belong to the whole UNION. An alias may come without
+AS if it cannot be anything else: in `A SEMI JOIN B`, and also in `A LEFFT JOIN B`, the word after A
+is not an alias.
 """
 
 from __future__ import annotations
@@ -170,7 +170,8 @@ def _item(p: TokenCursor) -> exp.Expr:
 
 
 def _stray_hint(p: TokenCursor) -> str:
-    """Say what a name was likely meant to be where none can stand; '' when it is not a name."""
+    """Return a hint for a name where none can stand, by what it likely means; '' for anything
+    else."""
     if not (is_name(p.token) or p.comes(TokenType.IDENTIFIER)):
         return ""
     if p.following.token_type == TokenType.EQ or p.word in _STATEMENT_WORDS:
@@ -242,8 +243,9 @@ def _alias(p: TokenCursor) -> exp.Identifier | None:
 
 
 def _is_alias(p: TokenCursor) -> bool:
-    """Tell whether the current token is an alias without AS: what is a word of a clause, here or in
-    another dialect, or nearly one of a join, is none; and what follows can follow a stream."""
+    """Tell whether the current token is an alias without AS. It is not if it is a word of a clause,
+    here or in another dialect, if it is nearly a word of a join, or if the next token cannot follow
+    a stream."""
     if p.comes(TokenType.IDENTIFIER):
         return True
     if not is_name(p.token) or p.word in _STATEMENT_WORDS | _JOIN_WORDS:

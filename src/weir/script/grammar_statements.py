@@ -1,7 +1,6 @@
-"""The grammar of statements has one function for each, chosen by the first word.
+"""The grammar of statements: one function for each, chosen by the first word.
 
-`name = …` is a definition whatever the name, so `stream = SELECT …` defines a stream called
-`stream`.
+`name = …` is always a definition, so `stream = SELECT …` defines a stream called `stream`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Hints for users of other SQL dialects: what they write, and what Weir has for it.
+"""Hints for users of other SQL dialects: what Weir has for words that it does not know.
 
-These are hints only, for words that stand where nothing of ours can: a name that is also a word of
+Hints appear only for a word where nothing of ours can stand: a name that is also a keyword of
 another dialect stays a name. (Functions of other dialects: `plan/advice/other_dialects.py`.)
 """
 
@@ -35,7 +35,7 @@ _STATEMENTS = {
     "DEF": "this is a script; Python files come with IMPORT 'file.py';",
     "CLASS": "this is a script; Python files come with IMPORT 'file.py';",
 }
-# What follows FROM, a join or a select list elsewhere, and looks like an alias here.
+# Words that in other dialects follow FROM, a join or a select list, and look like an alias here.
 _CLAUSES = {
     "QUALIFY": "the first k of each window: ORDER BY … LIMIT k",
     "OFFSET": "there is no OFFSET: LIMIT takes the first k of each window or instant",
@@ -75,7 +75,7 @@ _LIST_CHANGES = ("EXCEPT", "EXCLUDE", "REPLACE", "RENAME")
 _NEIGHBOURS = ("LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "NTH_VALUE")
 
 
-# What stands where nothing of ours can, in any place.
+# Tokens that are wrong wherever they stand.
 _STRAYS = {
     ":": "a type is CAST(x AS TYPE), a definition `Name = SELECT …;`",
     "&": "write AND; there are no operators of bits",
@@ -95,7 +95,7 @@ _STRAYS = {
 
 
 def stray_hint(word: str) -> str:
-    """Return a hint for a token that cannot stand where it does; '' if there is none."""
+    """Return a hint for a token that is wrong where it stands; '' if there is none."""
     return _STRAYS.get(word) or _CLAUSES.get(word, "")
 
 
@@ -105,19 +105,20 @@ def statement_hint(word: str) -> str:
 
 
 def clause_hint(word: str, *, calls: bool) -> str:
-    """Return a hint for a clause of another dialect; `calls`: a parenthesis follows."""
+    """Return a hint for a clause of another dialect; `calls`: whether a parenthesis follows."""
     if word in _BARE_FORMS or (calls and word in _FORMS):
         return f"write WITH {word}" + ("(…)" if calls else "")
     return _CLAUSES.get(word, "")
 
 
 def list_hint(word: str) -> str:
-    """Return a hint for a word after a select list that changes `*` in other dialects; else ''."""
+    """Return a hint for a word that changes `*` in other dialects, such as EXCEPT; '' for
+    others."""
     return "name the columns that you need" if word in _LIST_CHANGES else ""
 
 
 def relation_hint(word: str) -> str:
-    """Say what a function in FROM is here; '' for those that read files."""
+    """Return what to write for a function in FROM; '' for functions that read files."""
     if word in ("TABLE", "TUMBLE", "HOP", "SESSION", "CUMULATE", "TUMBLING", "HOPPING"):
         return (
             "a window follows GROUP BY: SELECT k, COUNT(*) AS n FROM A GROUP BY k WITH TUMBLING(5m)"
@@ -128,7 +129,7 @@ def relation_hint(word: str) -> str:
 
 
 def over_hint(function: str) -> str:
-    """Say what a function over a window of rows is here."""
+    """Return what to write for a function over a window of rows."""
     if function.upper() in _RANKS:
         return "the first k of each window: WITH TUMBLING(5m) ORDER BY x DESC LIMIT k"
     if function.upper() in _NEIGHBOURS:

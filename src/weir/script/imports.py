@@ -1,8 +1,8 @@
-"""IMPORT runs the user's Python file once and collects what its decorators made.
+"""Runs the user's Python files for IMPORT, and collects what their decorators made.
 
-Whatever the file raises is a `ScriptError` at the IMPORT. The file is run under a name that is gone
-from `sys.modules` afterwards, with the modules of the program's folder that it imports; other
-processes run the same texts (`plan/usercode/imported_files.py`).
+Each file runs once. Any error that it raises becomes a `ScriptError` at the IMPORT. The file, and
+the modules that it imports from the program's folder, are removed from `sys.modules` afterwards.
+Other processes run the same texts (`plan/usercode/imported_files.py`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _TAKEN = frozenset((*FUNCTIONS, *AGGREGATES, "explode", "cast", "try_cast"))
 def imported(
     node: exp.Expr, directory: Path, scope: StatementScope, files: ImportedFiles
 ) -> tuple[UserFunctions, dict[str, str], dict[str, str]]:
-    """Run the file that IMPORT names, relative to `directory`; return its functions, the
-    fingerprints of everything that was run, and what machines need for it that does not travel."""
+    """Run the file that IMPORT names, relative to `directory`. Return its functions, the
+    fingerprints of all code that ran, and what it needs on every machine because it does not travel
+    with the program."""
     written = string(node.this, scope, "the file of IMPORT")
     path = directory / written
     if path.suffix != ".py" or not _is_file(path):
@@ -46,8 +47,8 @@ def imported(
 
 
 def undecorated(source: bytes) -> dict[str, int]:
-    """Return the functions and classes at the top of a file that no decorator makes Weir's, each
-    with its line."""
+    """Return the functions and classes at the top level of a file that have no decorator of Weir's,
+    each with its line."""
     tree = ast.parse(source)
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return {
@@ -75,7 +76,7 @@ def _run(
         files.run(path, source, imports.travelling)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit, too, is just an error here
+    except BaseException as error:  # SystemExit is an error here too
         raise _failed(error, path, written, node, scope) from error
 
 

@@ -1,8 +1,8 @@
 """Reads SQL's intervals as durations: INTERVAL '5' MINUTE is `5m`.
 
-The amount is a number or a text, with decimals where they come to whole ticks; the unit follows it,
-or stands in the text, which may then have several: INTERVAL '1 hour 30 minutes'. Months and years
-have no fixed length and are refused.
+The amount is a number or a text; it may have decimals if the result is a whole number of ticks. The
+unit follows it, or is in the text, which may have several: INTERVAL '1 hour 30 minutes'. Months and
+years have no fixed length and are errors.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ _HINT = (
 
 
 def is_interval(p: TokenCursor) -> bool:
-    """Tell whether an interval comes: a column may be called so, but no value follows its name."""
+    """Tell whether an interval comes next. A column may be called INTERVAL, but no value follows
+    its name."""
     kinds = (TokenType.STRING, TokenType.NUMBER, TokenType.DASH)
     return p.word == "INTERVAL" and p.following.token_type in kinds
 
 
 def interval(p: TokenCursor) -> exp.Expr:
-    """Parse INTERVAL, its amount and its unit, as the duration that it is."""
+    """Parse INTERVAL, its amount and its unit, and return the duration."""
     token = p.advance()
     sign = -1 if p.take(TokenType.DASH) else 1
     if not (p.comes(TokenType.STRING) or p.comes(TokenType.NUMBER)):

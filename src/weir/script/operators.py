@@ -1,4 +1,4 @@
-"""PROCESS, REDUCE, COMBINE and APP … EMIT: the user's operators and apps over named streams."""
+"""Translates PROCESS, REDUCE, COMBINE and APP … EMIT: the user's operators and apps."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from weir.script.source import did_you_mean
 
 
 def find_stream(node: exp.Expr, streams: Mapping[str, Node], scope: StatementScope) -> Node:
-    """Return the stream that a name stands for; raise ScriptError, with the nearest name, when
-    none has it."""
+    """Return the stream of this name; raise ScriptError, with the nearest name, if there is
+    none."""
     if node.name not in streams:
         hint = did_you_mean(node.name, streams)
         raise scope.error(f"unknown stream `{node.name}`", node, hint)
@@ -135,8 +135,8 @@ def _once(
     what: str,
     scope: StatementScope,
 ) -> str:
-    """Return the name of an option; ScriptError if the app has no such name, or if the name is
-    among the earlier ones."""
+    """Return the name of an option; raise ScriptError if the app has no such option, or if it is
+    repeated."""
     name = option.name
     if name not in names:
         hint = did_you_mean(name, names)

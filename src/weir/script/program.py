@@ -1,9 +1,10 @@
-"""`parse_program` turns a program's text into a checked `Program`; it is what other packages call.
+"""Turns a program's text into a checked `Program`.
 
 Contract
-1. `parse_program` gives a Program or raises ScriptError, for any text at all. Nothing of the
-   program has run then, except the Python files it IMPORTs.
-2. Statements take effect in order: those after a stream, a parameter or an import can use it.
+1. For any text, `parse_program` returns a Program or raises ScriptError. It runs nothing of the
+   program except the Python files that it IMPORTs.
+2. Statements take effect in order: a stream, a parameter or an import can be used by the statements
+   after it.
 3. Paths of STREAM and OUTPUT stay as written; IMPORT is relative to the program's folder.
 """
 
@@ -61,9 +62,9 @@ def parse_program(
 ) -> Program:
     """Parse and check a program.
 
-    `params` override DECLAREs (`--param`), `directory` is where IMPORT looks (the working directory
-    by default), `name` is put before the message of an error. `sources` are inputs that are there
-    before the first statement, numbered in order.
+    `params` override DECLAREs (`--param`). IMPORT looks in `directory` (by default the working
+    directory). Error messages begin with `name`. `sources` are inputs declared before the first
+    statement, numbered in order.
 
     >>> program = parse_program("STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';")
     >>> program.sources[0].name
@@ -85,13 +86,13 @@ def parse_program(
             raise
         raise _named(error, name, source) from error.__cause__
     if sources:
-        return program  # what it is made of is more than a text
+        return program  # it is made of more than its text
     param_items = tuple((params or {}).items())
     return replace(program, text=ProgramText(text, param_items, str(directory or Path()), name))
 
 
 def _check_characters(source: ProgramSource, text: str) -> None:
-    """Refuse halves of characters (surrogates), which can be neither written nor hashed."""
+    """Reject halves of characters (surrogates), which can be neither written nor hashed."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -114,7 +115,7 @@ def _named(error: ScriptError, name: str, source: ProgramSource) -> ScriptError:
 
 
 class _Checker:
-    """A `_Checker` has the program so far: what the statements before have declared and defined."""
+    """The program so far: what earlier statements have declared and defined."""
 
     def __init__(
         self,
@@ -224,8 +225,8 @@ class _Checker:
             warn(str(text))
 
     def _name_hint(self, error: PlanError) -> str:
-        """Say of a name that nothing has what it likely is: a text in double quotes, or a function
-        of the user's without its decorator."""
+        """Guess what an unknown name means: a text in double quotes, or a function of the user's
+        without its decorator."""
         match = _UNKNOWN.fullmatch(error.message)
         if match is None or error.position is None:
             return ""
@@ -263,7 +264,7 @@ class _Checker:
         self._outputs.append(rows if kind == "rows" else self._turned_away(tree, kind, path))
 
     def _turned_away(self, tree: exp.Expr, kind: StreamKind, path: str) -> Output:
-        # By name: a `B = SELECT * FROM A` may well be A's own node.
+        # By name: `B = SELECT * FROM A` may be the very node of A.
         source = next((s for s in self._sources if s.name == tree.name), None)
         if source is None:
             message = f"`{tree.name}` is not an input: only a STREAM has {kind} rows"

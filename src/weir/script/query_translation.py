@@ -1,7 +1,7 @@
 """Translates syntax trees of queries to `plan.binding.query.Query`, with positions.
 
-The builder checks the numbers of a WITH clause (a positive hop, …), since the fluent API makes the
-same clauses.
+The builder, not this module, checks the numbers in a WITH clause (a positive hop, …), because the
+fluent API makes the same clauses.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ Make: TypeAlias = Callable[..., WithClause]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A `_Form` is one word after WITH: its arguments' names, how many of them are required, its
-    maker."""
+    """A word after WITH: the names of its arguments, how many are required, and its maker."""
 
     arguments: tuple[str, ...]
     required: int
@@ -100,7 +99,7 @@ _FORMS = {
 
 
 def with_clause(node: exp.Expr, scope: StatementScope) -> WithClause:
-    """Make the window or lifetime change of a parsed WITH."""
+    """Make a window or a lifetime change from a parsed WITH."""
     name, arguments = str(node.this), node.expressions
     form = _FORMS.get(name)
     if form is None:
@@ -152,7 +151,7 @@ def _position(node: exp.Expr, scope: StatementScope) -> Position:
 
 
 def _selects(operand: exp.Expr, scope: StatementScope) -> tuple[Select, ...]:
-    """Return the SELECTs of an operand of UNION ALL; one in parentheses with a LIMIT is a
+    """Return the SELECTs of an operand of UNION ALL. A SELECT in parentheses with a LIMIT is a
     sub-select."""
     if not isinstance(operand, QueryExpression):
         return (_select(operand, scope),)

@@ -1,7 +1,7 @@
 """Warnings for scripts that run but look wrong.
 
-- A plain number where a duration stands, over TIMESTAMPs: it counts microseconds.
-- LIMIT without ORDER BY: it counts rows of each instant or window, not of the whole.
+- A plain number in place of a duration, over TIMESTAMPs: it counts microseconds.
+- LIMIT without ORDER BY: it limits the rows of each instant or window, not of the whole.
 - A comparison with NULL, which is never true; a NULL in the list of IN.
 """
 
@@ -26,7 +26,7 @@ _WINDOWS = ("TUMBLING", "HOPPING")
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A `Doubt` is a warning, with where in the text it is of."""
+    """A warning, and the place in the text that it is about."""
 
     message: str
     offset: int
@@ -34,14 +34,14 @@ class Doubt:
 
 
 def stream_doubts(tree: exp.Expr, time: pa.DataType, scope: StatementScope) -> Iterator[Doubt]:
-    """Give what is doubtful in the options of a STREAM."""
+    """Yield doubts about the options of a STREAM."""
     for option in tree.args["options"]:
         if time == TIMESTAMP and option.name.lower() in _STREAM_DURATIONS:
             yield from _plain_number(option.args["expression"], option.name.lower(), scope)
 
 
 def query_doubts(tree: exp.Expr, time: pa.DataType, scope: StatementScope) -> Iterator[Doubt]:
-    """Give what is doubtful in a query whose rows have lifetimes of this type."""
+    """Yield doubts about a query whose rows have lifetimes of this type."""
     for node in tree.walk(bfs=False):
         match node:
             case WithSyntax() if time == TIMESTAMP and node.this not in _NO_DURATIONS:
@@ -53,7 +53,7 @@ def query_doubts(tree: exp.Expr, time: pa.DataType, scope: StatementScope) -> It
 
 
 def null_doubts(tree: exp.Expr) -> Iterator[Doubt]:
-    """Give the comparisons with NULL in a query or an expression."""
+    """Yield the comparisons with NULL in a query or an expression."""
     for node in tree.walk(bfs=False):
         match node:
             case exp.EQ() | exp.NEQ():

@@ -1,8 +1,8 @@
-"""The text of a program: finds lines and columns in it, and makes errors that point there.
+"""The text of a program: finds lines and columns, and makes errors that point into the text.
 
-Inside this package an *offset* counts characters of the text from 0; what leaves it is a
-*position*: line and column, both from 1. Only a line feed ends a line, as in `ScriptError`: editors
-count so, and a comment may hold a form feed or U+2028.
+Inside this package an *offset* counts characters of the text from 0. Other packages see a
+*position*: line and column, both from 1. Only a line feed ends a line, as in `ScriptError` and in
+editors; a comment may contain a form feed or U+2028.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from weir.errors import Position, ProgramPlace, ScriptError
 
 @dataclass(frozen=True)
 class ProgramSource:
-    """A `ProgramSource` is the text of a program; it makes errors that point into it. `name` is
-    that of its file."""
+    """The text of a program, and `name`, its file's name in errors."""
 
     text: str
     name: str = ""
@@ -34,7 +33,8 @@ class ProgramSource:
         return [0, *accumulate(len(line) + 1 for line in self._lines)]
 
     def position(self, offset: int) -> Position:
-        """Return line and column of an offset; one past the end stands after the last character.
+        """Return the line and the column of an offset. The offset after the last character is valid
+        too.
 
         >>> ProgramSource("a\\nbc").position(3)
         (2, 2)
@@ -53,7 +53,7 @@ class ProgramSource:
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """Make a hint that names the closest candidate, or nothing when none is close.
+    """Return a hint that names the closest candidate; nothing if none is close.
 
     >>> did_you_mean("Alret", ["Alert", "Process"])
     'did you mean `Alert`?'

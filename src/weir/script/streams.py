@@ -39,7 +39,7 @@ _SHORTEST = {"lifetime": 1, "delay": 0, "idle": 1}
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A `_Statement` is a STREAM statement, with its columns and its options by name."""
+    """A STREAM statement, with its columns and its options by name."""
 
     node: exp.Expr
     columns: ColumnTypes
@@ -47,15 +47,14 @@ class _Statement:
     scope: StatementScope
 
     def node_of(self, option: str) -> exp.Expr:
-        """Return the node that errors of an option point at: its value, or the stream's name
-        without one."""
+        """Return the node to which errors of an option point: its value or, without one, the
+        stream's name."""
         name: exp.Expr = self.node.this
         return self.options.get(option, name)
 
 
 def source_node(node: exp.Expr, index: int, scope: StatementScope) -> SourceNode:
-    """Make the source that a STREAM statement declares; `index` is its number among them, from
-    0."""
+    """Make the source that a STREAM statement declares; `index` is its number, from 0."""
     path = string(node.args["path"], scope, "the path of a STREAM")
     refuse_secrets(path)
     statement = _Statement(node, _columns(node, scope), _options(node, scope), scope)
@@ -105,7 +104,7 @@ def _source_options(s: _Statement) -> SourceOptions:
         both = f"{type_name(s.columns[vs])} and {type_name(s.columns[ve])}"
         raise s.scope.error(f"`vs` and `ve` must have one type, not {both}", s.node_of("ve"))
     delay = _ticks(s, "delay")
-    # `_choice` returns one of the words of `_CHOICES`, which are those that the types allow.
+    # `_choice` returns a word of `_CHOICES`, which has exactly the words that the types allow.
     return SourceOptions(
         vs=vs,
         ve=ve,
@@ -120,7 +119,8 @@ def _source_options(s: _Statement) -> SourceOptions:
 
 
 def _time_column(s: _Statement, option: str) -> str | None:
-    """Find the column that an option names; a column called like the option is meant by itself."""
+    """Return the column that an option names. A column with the option's own name needs no
+    option."""
     name = _word(s, option) if option in s.options else None
     if option in s.columns and name not in (None, option):
         raise s.scope.error(

@@ -1,7 +1,7 @@
-"""Nodes of the syntax tree for statements and clauses that sqlglot does not have.
+"""Nodes of the syntax tree for the statements and clauses that sqlglot lacks.
 
-Every node of a tree that the grammar makes carries the offset at which it began (`meta["start"]`);
-names are `exp.Identifier`, so that a quoted name is never taken for a keyword.
+Every node that the grammar makes has the offset at which it began (`meta["start"]`). Names are
+`exp.Identifier`, so a quoted name is never mistaken for a keyword.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Definition(exp.Expression):
 
 
 class OperatorUse(exp.Expression):
-    """PROCESS, REDUCE or COMBINE (`this`) of the named inputs by keys, with `call`."""
+    """PROCESS, REDUCE or COMBINE (`this`) of the named inputs by keys, with the call `call`."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True,
@@ -111,7 +111,7 @@ class PartitionSyntax(exp.Expression):
 
 
 class SelectClause(exp.Expression):
-    """One SELECT, down to its WITH; `kind` of its joins is the query's word for it."""
+    """A SELECT, up to its WITH; `kind` of a join is the query's word for it."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         "expressions": True,

@@ -1,10 +1,10 @@
-"""Type names of a script: their grammar, and the Arrow types that they are.
+"""Parses type names of scripts, and maps them to Arrow types.
 
     type := NAME [ ( parameter {, parameter} ) ], as in BIGINT, DECIMAL(10, 2), LIST(T), ARRAY<T>,
             STRUCT(a T, …)
 
 A parsed type is an `exp.DataType` with its upper-case name in `kind`; `arrow_type` knows which
-names there are.
+names exist.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Keeps an archive of Spark's loaded classes, with which its JVM starts in half the time.
+"""Keeps an archive of Spark's loaded classes, which halves the start time of its JVM.
 
     python -m weir.spark.class_archive
 
-makes it (about 160 MB, half a minute) in the virtual environment, so that it goes with it, or else
-in the user's cache folder. Every session that Weir makes with the same Java and the same Spark then
-uses it. It is Java's class data sharing: an archive that does not fit is not used, so nothing
-depends on it.
+creates it (about 160 MB, half a minute) in the virtual environment, so that both are deleted
+together, or else in the user's cache folder. Every session that Weir creates with the same Java and
+the same Spark then uses it. This is Java's class data sharing: Java ignores an archive that does
+not fit, so nothing depends on it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyspark
 
 from weir.errors import RunError
 
-# Java tells of classes that it cannot keep, and of an archive that does not fit, on stdout.
+# On stdout Java reports classes that it cannot archive, and archives that do not fit.
 _SILENT = "-Xlog:disable -Xlog:all=error:stderr"
 
 _FILL = """
@@ -47,16 +47,16 @@ spark.stop()
 
 
 def archive_option() -> str:
-    """Return the option that tells a JVM to use the archive; empty where there is none."""
+    """Return the JVM option that uses the archive; empty if there is none."""
     path = archive_path()
-    # Spark would take a space for the end of the option.
+    # To Spark, a space ends the option.
     usable = path is not None and path.is_file() and " " not in str(path)
     return f"-XX:SharedArchiveFile={path} {_SILENT}" if usable else ""
 
 
 def archive_path() -> Path | None:
-    """Return where the archive for this Java and this Spark is or would be; None: no Java was found
-    that says its version."""
+    """Return the path of the archive for this Java and this Spark, whether it exists or not; None
+    if no Java was found that reports its version."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     release = Path(java).resolve().parents[1] / "release" if java else None
@@ -74,14 +74,15 @@ def _folder() -> Path:
 
 
 def make_archive() -> Path:
-    """Make the archive again."""
+    """Create the archive, replacing an old one."""
     path = archive_path()
     if path is None:
         raise RunError("no Java with a file `release` in its folder was found: set JAVA_HOME")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         archive = Path(folder, "archive")
-        # The JVM writes it when it ends. It has our pipes until then, so that is waited for.
+        # The JVM writes the archive when it ends. It holds our pipes until then, so this waits for
+        # it.
         done = subprocess.run(
             [sys.executable, "-c", _FILL, archive], capture_output=True, text=True, check=False
         )

@@ -3,13 +3,13 @@
     spark.read.format("weir").option("output", "Sums").load("/var/weir/clicks")
 
 Rules
-1. The path is a job's store. Options: `output`, which may be left out when the job has one;
-   `kind` (`rows`, `late`, `bad`); `since`, which leaves out so many commits.
-2. Rows have the columns that the output's file has, in no order. What is read once, while the job
-   runs or later, is committed and never changes.
+1. The path is a job's store. Options: `output`, which may be left out if the job has only one;
+   `kind` (`rows`, `late`, `bad`); `since`, the number of commits to skip.
+2. Rows have the columns of the output's file, in no order. Rows that were read, while the job runs
+   or later, are committed and never change.
 3. A stream's offset is the number of commits. Each commit is read by exactly one micro-batch, so
-   what Spark makes of it is as exact as Spark's own checkpoints and sinks are.
-4. A task reads whole commits by their references, checksums compared; it lists nothing.
+   the results are as exact as Spark's own checkpoints and sinks.
+4. A task reads whole commits by reference, and verifies their checksums; it lists nothing.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from weir.plan.program import StreamKind, output_title
 from weir.spark.spark_types import spark_record, spark_schema
 
 PARTITION_ROWS = 1 << 20
-"""A task reads commits until it has so many rows."""
+"""A task reads commits until it has this many rows."""
 _OPTIONS = ("path", "output", "kind", "since")
 
 
 @dataclass(frozen=True, slots=True)
 class _CommittedRows:
-    """What the options ask for."""
+    """The values of the options."""
 
     store: str
     output: str
@@ -62,7 +62,7 @@ class CommittedSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the format's name."""
+        """Return the name of the format."""
         return "weir"
 
     def schema(self) -> t.StructType:
@@ -70,12 +70,12 @@ class CommittedSource(DataSource):
         return spark_schema(self._rows.reader().form.columns)
 
     def reader(self, schema: t.StructType) -> DataSourceReader:
-        """Return what reads all that is committed now."""
+        """Return a reader of everything that is committed now."""
         self._check(schema)
         return _BatchReader(self._rows)
 
     def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return what reads commit after commit."""
+        """Return a reader of commit after commit."""
         self._check(schema)
         return _StreamReader(self._rows)
 
@@ -118,13 +118,13 @@ def _only_output(store: str, kind: StreamKind) -> str:
 
 @dataclass(frozen=True)
 class _SomeCommits(InputPartition):
-    """Some commits, which one task reads."""
+    """Some commits, to be read by one task."""
 
     commits: Sequence[ChainedCommit]
 
 
 def _split(commits: Sequence[ChainedCommit]) -> list[_SomeCommits]:
-    """Split commits into partitions of some size."""
+    """Split commits into partitions of about `PARTITION_ROWS` rows."""
     parts: list[list[ChainedCommit]] = []
     rows = PARTITION_ROWS
     for link in commits:
@@ -146,7 +146,7 @@ def _read(output: _CommittedRows, partition: InputPartition) -> Iterator[pa.Reco
 
 @dataclass(frozen=True)
 class _BatchReader(DataSourceReader):
-    """Reads what is committed when the query is planned."""
+    """Reads everything that is committed when the query is planned."""
 
     rows: _CommittedRows
 

@@ -1,4 +1,4 @@
-"""Finds the partitions of a program's sources, DataFrames among them, for both runners on Spark."""
+"""Opens the partitions of a program's sources, DataFrames included, for both runners on Spark."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ def all_partitions(
     program: Program, directory: str | Path, earlier_names: KnownNames = NONE_KNOWN
 ) -> dict[str, list[SourcePartition]]:
     """Return the files and DataFrames of a program's sources, for workers that run in other
-    folders; `earlier_names` is that of `open_partitions`."""
+    folders; `earlier_names` is passed to `open_partitions`."""
     return with_frames(program, open_partitions(program, directory, earlier_names))
 
 
 def with_frames(program: Program, opened: Partitions) -> dict[str, list[SourcePartition]]:
-    """Return partitions for workers that run in other folders, and the program's DataFrames."""
+    """Return these partitions, with paths for workers that run in other folders, and the program's
+    DataFrames."""
     here = os.getcwd()
     files = {name: [rooted(p, here) for p in partitions] for name, partitions in opened.items()}
     frames = frame_sources(program)

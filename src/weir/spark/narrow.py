@@ -1,16 +1,17 @@
-"""Narrows columns of whole numbers for the wire.
+"""Narrows columns of integers for the shuffle.
 
-Each number becomes its distance from the smallest of its column or, where they only grow (starts
-mostly do), from the one before it.
+Each number is replaced by its distance from the smallest one of its column or, if the numbers only
+grow (starts mostly do), from the one before it.
 
-Spark copies a block some ten times between two tasks, and compresses it, so bytes cost more
-there than anywhere. Keys, counts and times have eight bytes, but those of one block mostly lie
+Spark copies a block about ten times between two tasks, and compresses it, so bytes are most
+expensive there. Keys, counts and times have eight bytes each, but within a block they are mostly
 close together.
 
 Contract
-1. `narrowed` gives a column and its base; `widened` gives back exactly that column.
-2. A column of numbers or times that has no NULL is stored as unsigned numbers of few bytes; one in
-   which all values are equal as no bytes at all. Any other stays as it is.
+1. `narrowed` returns the narrowed column and a field with its base; `widened` restores exactly the
+   original column.
+2. A column of numbers or times without NULL is stored as unsigned integers of few bytes, or as no
+   bytes if all values are equal. Any other column stays unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _BASE, _TYPE, _STEPS = b"base", b"type", b"steps"
 
 
 def narrowed(column: pa.Array, name: str) -> tuple[pa.Array, pa.Field]:
-    """Return the column as it goes on the wire, and its field, which says how to get it back."""
+    """Return the column for the shuffle, and its field, which says how to restore it."""
     storage = _STORAGE.get(column.type)
     if storage is None or column.null_count or not len(column):
         return column, pa.field(name, column.type)
@@ -49,7 +50,7 @@ def narrowed(column: pa.Array, name: str) -> tuple[pa.Array, pa.Field]:
 
 
 def widened(stored: pa.Array, field: pa.Field) -> pa.Array:
-    """Return the column that was narrowed to this one."""
+    """Restore a column from its narrowed form."""
     metadata = field.metadata
     if metadata is None:
         return stored
@@ -72,9 +73,9 @@ _LOOK = 64
 def _steps(
     numbers: npt.NDArray[np.signedinteger], span: int
 ) -> npt.NDArray[np.unsignedinteger] | None:
-    """Return the step from each number to the next, if they only grow and that takes fewer
-    bytes."""
-    if (np.diff(numbers[:_LOOK]) < 0).any():  # most columns that do not grow tell at once
+    """Return the differences of consecutive numbers, if the numbers only grow and the differences
+    take fewer bytes."""
+    if (np.diff(numbers[:_LOOK]) < 0).any():  # most columns that do not grow are detected here
         return None
     steps = np.diff(numbers, prepend=numbers[:1])
     smallest, largest = int(steps.min()), int(steps.max())
@@ -90,6 +91,6 @@ def _distances(
     numbers: npt.NDArray[np.signedinteger], base: int, span: int
 ) -> npt.NDArray[np.unsignedinteger]:
     distances = np.empty(len(numbers), dtype=_width(span))
-    # By blocks that stay in the cache; a difference that is cut to its low bits is still right.
+    # In blocks that stay in the cache; the low bits of a difference are enough.
     np.subtract(numbers, numbers.dtype.type(base), out=distances, casting="unsafe")
     return distances

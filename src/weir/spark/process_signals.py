@@ -1,12 +1,12 @@
 """Handles Ctrl-C and SIGTERM while Spark is at work.
 
 Rules
-1. While Spark starts or stops, signals wait: a Spark that is half started would be left running.
-2. While a live job runs, the first signal asks for a last checkpoint; the second ends the job at
+1. While Spark starts or stops, signals are deferred: a half-started Spark would keep running.
+2. While a live job runs, the first signal requests a last checkpoint; the second ends the job at
    once.
-3. SIGTERM waits only where somebody handles it, as the command line does. A process that does not
-   handle it is ended by it, and its Spark with it. A live job always handles both signals.
-4. Python delivers signals to the main thread only; in other threads this module does nothing.
+3. SIGTERM is deferred only if it has a handler, as in the command line. Without one it ends the
+   process, and its Spark with it. A live job always handles both signals.
+4. Python delivers signals to the main thread only. In other threads this module does nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SignalHandler = Callable[[int, FrameType | None], object]
 _asking: tuple[list[int], SignalHandler] | None = None
-"""While signals ask: those that came, and what notes them."""
+"""Inside `signals_ask`: the signals that came, and the handler that notes them."""
 
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Let signals take effect at the end of the block, a second one at once; see rule 1."""
+    """Defer signals to the end of the block; a second signal takes effect at once (rule 1)."""
     before = {s: h for s in SIGNALS if callable(h := signal.getsignal(s))}
     if not _in_main_thread() or not before:
         yield
@@ -43,7 +43,7 @@ def signals_wait() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            if signal.getsignal(number) is note:  # Spark may have put its own there
+            if signal.getsignal(number) is note:  # Spark may have installed its own handler
                 signal.signal(number, handler)
     if numbers:
         _end(numbers[0], before.get(signal.Signals(numbers[0])))
@@ -51,27 +51,27 @@ def signals_wait() -> Iterator[None]:
 
 @contextmanager
 def handlers_kept() -> Iterator[None]:
-    """Put back, at the end of the block, the handlers of signals that a library has replaced."""
+    """Restore the handlers of signals at the end of the block, if a library has replaced them."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
         yield
     finally:
         for number, handler in before.items():
-            if _in_main_thread() and handler is not None:  # None: it is not Python's
+            if _in_main_thread() and handler is not None:  # None: not set by Python
                 signal.signal(number, handler)
 
 
 @contextmanager
 def signals_ask() -> Iterator[Callable[[], int]]:
-    """Yield a function that says which signal has asked for an end, 0 if none has; see rule 2.
-    Inside another such block it is the function of that block."""
+    """Yield a function that returns the signal that has requested an end, or 0 (rule 2). Inside
+    another such block it is the function of the outer block."""
     global _asking
     if not _in_main_thread():
         yield lambda: 0
         return
     if _asking is not None:
         noted, note = _asking
-        _handle(note)  # libraries may have put their own there meanwhile
+        _handle(note)  # libraries may have installed their own handlers
         yield lambda: noted[0] if noted else 0
         return
     numbers: list[int] = []
@@ -99,7 +99,7 @@ def _handle(handler: SignalHandler) -> None:
 
 
 def _end(number: int, before: SignalHandler | None) -> None:
-    """End what is running, as this signal does."""
+    """End the program as this signal would."""
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     if before is not None:

@@ -1,7 +1,7 @@
-"""Samples the first rows to decide whether to aggregate before rows travel.
+"""Samples the first rows to decide whether to aggregate before the shuffle.
 
-The values do not depend on it, only the cost: where many rows of a window share a key, adding
-them up in the source's task leaves little to shuffle; where few do, it is work done twice.
+The decision affects the cost only, not the values. If many rows of a window share a key,
+aggregating them in the source's task leaves little to shuffle; if few do, it is double work.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from weir.runtime.partitions import Partitions
 
 SAMPLE_ROWS = 16_384
 LEFT_OVER = 0.25
-"""Two phases pay when at most this share of the rows is left after the first."""
+"""Two phases pay if at most this share of the rows is left after the first phase."""
 
 
 def rows_share_keys(node: Aggregate, partitions: Partitions) -> bool:
-    """Say whether the first rows of the aggregate's source fall into few groups and panes.
+    """Tell whether the first rows of the aggregate's source fall into few groups and panes.
 
-    False where it reads more than one source through stateless operators, or no files, or where
-    the user's functions stand between: those run in tasks only.
+    False if the aggregate reads more than one source through stateless operators, if it reads no
+    files, or if there are user functions in between: these run in tasks only.
     """
     below = ordered_nodes([node.input])
     sources = [n for n in below if isinstance(n, Source)]
@@ -55,7 +55,7 @@ def rows_share_keys(node: Aggregate, partitions: Partitions) -> bool:
 
 
 def remembering(pays: Pays, answers: list[bool]) -> Pays:
-    """Ask `pays`, and add each answer to the list."""
+    """Wrap `pays` so that each answer is also added to the list."""
 
     def asked(node: Aggregate) -> bool:
         answers.append(pays(node))
@@ -65,13 +65,13 @@ def remembering(pays: Pays, answers: list[bool]) -> Pays:
 
 
 def repeating(answers: Iterable[bool]) -> Pays:
-    """Give these answers again, in their order; what was never asked does not pay."""
+    """Return these answers again, in order; then False."""
     left = iter(answers)
     return lambda node: next(left, False)
 
 
 def _first_rows(node: Aggregate, source: Source, partition: SourcePartition) -> Batch:
-    """Return what the first rows of the partition become on their way to the aggregate."""
+    """Run the first rows of the partition through the operators up to the aggregate."""
     batches: list[Batch] = []
     program = Program((source,), (), (Output("Sample", node.input, ""),))
     run = LocalRun(
@@ -84,5 +84,5 @@ def _first_rows(node: Aggregate, source: Source, partition: SourcePartition) -> 
     try:
         run.step()
     except WeirError:
-        return empty_batch(())  # a wrong row: the run itself will tell
+        return empty_batch(())  # a bad row: the run itself will report it
     return concat_batches(batches) if batches else empty_batch(())

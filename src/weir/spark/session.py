@@ -1,18 +1,18 @@
-"""Takes the active SparkSession or makes one, for all of Weir.
+"""Uses the active SparkSession or creates one, for all of Weir.
 
 Rules
-1. An active session (a notebook's, spark-submit's) is taken as it is.
-2. Else one is made for `master`: by default all cores of this machine, with tasks tried again
-   after a failure, which plain `local[*]` does not do. Spark's Python is the running one, unless
-   `spark.pyspark.python` or PYSPARK_PYTHON says which one the machines of a cluster have.
-3. A session that was made here is stopped by `session`, also after Ctrl-C; one that was taken
-   is not.
-4. The JVM of a session that was made here is in a process group of its own: a signal to the
-   command's whole group does not end it under a job that is shutting down. It ends with this
-   process, however that ends, since its stdin does.
-5. Ctrl-C stays with whoever handled it before a session was made here. Spark's own handler would
-   call Spark in the midst of another call, and fail. Py4J logs a traceback for every call that is
-   interrupted; `session` keeps that out of the log while it lasts.
+1. An active session (a notebook's, spark-submit's) is used unchanged.
+2. Otherwise one is created for `master`. The default is all cores of this machine, with retries of
+   failed tasks, which plain `local[*]` lacks. Workers use the Python of this process, unless
+   `spark.pyspark.python` or PYSPARK_PYTHON names the one on the machines of a cluster.
+3. `session` stops a session that it created, also after Ctrl-C, but never an active one that it
+   used.
+4. The JVM of a created session has its own process group, so a signal to the command's whole group
+   does not end it while a job shuts down. It ends with this process, however that ends, because its
+   stdin is closed.
+5. Creating a session does not change the handler of Ctrl-C. Spark's own handler would call Spark in
+   the middle of another call, and fail. Py4J logs a traceback for every interrupted call; `session`
+   keeps these out of the log while it is open.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ if sys.platform != "win32":
     import resource
 
 RunningSession: TypeAlias = SparkSession
-"""A session of Spark, for packages that do not know Spark."""
+"""A Spark session, for packages that do not import Spark."""
 DEFAULT_MASTER = "local[*,4]"
 LEAST_FILES = 512
-"""Spark's own libraries are some 300, and each host and file needs more."""
+"""Spark's own libraries are about 300 files, and each host and each file needs more."""
 JVM_GONE = "Spark's JVM is gone (was it killed, or short of memory?)"
 
 BLOCK_BYTES = 4 << 20
-"""Rows go through Spark in batches of about so many bytes."""
+"""The approximate size of the batches in which rows go through Spark."""
 ARROW_BATCHES = {
-    # With the defaults Spark hands a whole partition of blocks over as one batch.
+    # By default, Spark passes a whole partition of blocks as one batch.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BLOCK_BYTES),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
 }
-# To look at what a wave wrote before the next is planned takes a job more, and finds nothing to do.
+# Adaptive planning would run one more job for each wave, and find nothing to improve.
 PLANNED_ONCE = {"spark.sql.adaptive.enabled": "false"}
 
 _SETTINGS = {
@@ -69,41 +69,41 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.log.level": "ERROR",
-    # Over TCP every task waits some 40 ms for an acknowledgement before its worker begins.
+    # Over TCP, every task would wait about 40 ms for an acknowledgement before its worker begins.
     "spark.python.unix.domain.socket.enabled": "true",
 }
-# The JVM of a session that is made here only carries blocks between workers. To compile its code a
-# second time, for more speed, took more processor time in runs of minutes than that code did.
+# The JVM of a created session only carries blocks between workers. In runs of minutes, compiling
+# its code a second time, for more speed, took more processor time than the code itself.
 _JVM_OPTION = "-XX:TieredStopAtLevel=1"
 _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.python.daemon.module": "weir.spark.offline.daemon",
-    # On one machine no network is spared by it, and numbers in blocks are small already.
+    # On one machine compression saves no network, and numbers in blocks are narrowed already.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
 }
-# What a JVM and Spark say at every start, whatever the log level.
+# Lines that a JVM and Spark print at every start, whatever the log level.
 _NOISE = re.compile(
     r"^WARNING: |^Using Spark's default|^Setting \w+ ?\w* log level|^To adjust logging"
     r"|^PySpark daemon failed to flush|^\s*$"
 )
 _TRACEBACK = b"Traceback (most recent call last)"
 _HEADS = (_TRACEBACK, b"During handling of the above exception")
-"""How a traceback begins, and one that follows from another."""
+"""The first lines of a traceback, and of one that follows another."""
 
 _JAVA_TRACE = b'Exception in thread "main" '
 _DEATH = re.compile(r'Exception in thread "main" (?:[\w.$]+: )?(.*)')
 LAST_WORDS = 5.0
-"""Seconds in which a JVM that does not start must have said why."""
+"""How long to wait for a JVM that does not start to report why, in seconds."""
 
 
 @contextmanager
 def session(
     master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Take the active session, or make one for the block and stop it at the end; see the module's
+    """Use the active session, or create one for the block and stop it at the end, by the module's
     rules."""
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -130,13 +130,13 @@ def session(
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    """Say whether the record is anything but Py4J's word of an interrupted call."""
+    """Tell whether the record is not Py4J's report of an interrupted call."""
     return record.msg != "KeyboardInterrupt while sending command."
 
 
 def _is_no_farewell(record: logging.LogRecord) -> bool:
-    """Say whether the record is anything but Py4J's word of a connection that was gone before it
-    was closed. That comes as late as the end of the process, so this filter stays."""
+    """Tell whether the record is not Py4J's report of a connection that broke before it was closed.
+    Such a report can come as late as the end of the process, so this filter stays installed."""
     return record.msg != "Exception occurred while shutting down connection"
 
 
@@ -149,7 +149,8 @@ def _stop(spark: SparkSession) -> None:
 
 
 def jvm_is_gone() -> bool:
-    """Say whether the JVM that was started here has ended; then nothing of Spark works any more."""
+    """Tell whether the JVM that was started here has ended; then nothing of Spark works any
+    more."""
     process = getattr(SparkContext._gateway, "proc", None)
     return process is not None and process.poll() is not None
 
@@ -157,8 +158,8 @@ def jvm_is_gone() -> bool:
 def make_session(
     master: str | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Make a new session. `sc://…` (or SPARK_REMOTE) is a server of Spark Connect; under
-    spark-submit its master and settings stand unless others are given."""
+    """Create a session. `sc://…` (or SPARK_REMOTE) is a server of Spark Connect. Under
+    spark-submit, its master and settings apply unless others are passed."""
     remote = master if (master or "").startswith("sc://") else os.environ.get("SPARK_REMOTE")
     chosen = dict(settings or {})
     builder = SparkSession.builder
@@ -182,18 +183,18 @@ def make_session(
 
 
 def is_submitted() -> bool:
-    """Say whether spark-submit has started this process: it has said which master and settings."""
+    """Tell whether spark-submit has started this process, and so has chosen master and settings."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def check_pandas() -> None:
-    """Refuse to begin without pandas: the driver's functions over Arrow batches want it there,
-    though no row goes through it."""
+    """Raise an error if pandas is missing. Spark's driver requires it for functions over Arrow
+    batches, although no row goes through it."""
     need_extra("spark", "pandas", "the offline and the live runner, and DataFrames, need")
 
 
 def check_files() -> None:
-    """Refuse to start a JVM that could not open its own libraries."""
+    """Raise an error if the limit of open files is too low for a JVM to open its own libraries."""
     if sys.platform == "win32":
         return
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -205,19 +206,19 @@ def check_files() -> None:
 
 
 def _start_jvm(settings: Mapping[str, str]) -> None:
-    """Start a JVM as Spark would do, but by rule 4; take one that runs."""
+    """Start a JVM like Spark, but by rule 4, or use one that is running."""
     with SparkContext._lock:
         if SparkContext._gateway is None:
             conf = SparkConf(loadDefaults=False)
             for key, value in settings.items():
                 conf.set(key, value)
-            # PySpark leaves this function untyped.
+            # This function of PySpark has no types.
             gateway = launch_gateway(conf, {"process_group": 0})  # type: ignore[no-untyped-call]
             SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
 
 
 def _start_context(settings: Mapping[str, str]) -> None:
-    """Start Spark in that JVM as its builder of sessions would do, but by rule 5."""
+    """Start Spark in that JVM like its builder of sessions, but by rule 5."""
     conf = SparkConf()
     for key, value in settings.items():
         conf.set(key, value)
@@ -226,8 +227,8 @@ def _start_context(settings: Mapping[str, str]) -> None:
 
 
 def _own_settings(url: str, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session that starts its own Spark, in addition to those given, and
-    set up the environment for it."""
+    """Return the additional settings of a session that starts its own Spark, and set up the
+    environment for it."""
     home = java_home()
     if home is not None:
         os.environ["JAVA_HOME"] = home
@@ -244,7 +245,7 @@ def _own_settings(url: str, asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def _workers_python(url: str, asked: Mapping[str, str]) -> str:
-    """Choose the Python of workers; see rule 2."""
+    """Choose the Python of workers (rule 2)."""
     if url.startswith("local"):
         return sys.executable
     said = asked.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
@@ -252,7 +253,7 @@ def _workers_python(url: str, asked: Mapping[str, str]) -> str:
 
 
 def own_java_options() -> str:
-    """Return the options of a driver's JVM that is started here, but for the archive of its
+    """Return the options of a driver's JVM that is started here, without the archive of its
     classes."""
     path = files("weir.spark") / "log4j2.properties"
     return f"-Dlog4j2.configurationFile=file:{path} {_JVM_OPTION}"
@@ -260,7 +261,7 @@ def own_java_options() -> str:
 
 @dataclass(slots=True)
 class _Start:
-    """Holds how the start of a JVM goes: whether it is over, and what the JVM died of."""
+    """The state of a JVM's start: whether it is over, and what the JVM died of."""
 
     is_over: bool = False
     died_of: str | None = None
@@ -275,35 +276,34 @@ def _clear_start(start: _Start) -> Iterator[None]:
 
 
 def first_lines(error: Exception) -> str:
-    """Return what counts of Java's errors, which go on for pages: the cause, in the line after the
-    first."""
+    """Return the important part of a Java error, which can be pages long: its cause, on the line
+    after the first."""
     lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:2])
 
 
 def default_parallelism(spark: SparkSession) -> int:
-    """Return how many vertices a keyed stage has unless the user says: as many as Spark runs at
-    once."""
+    """Return the default number of vertices of a keyed stage: as many as Spark runs at once."""
     if not is_remote():
         return int(spark.sparkContext.defaultParallelism)
-    # Spark Connect does not tell, but splits a range into as many parts.
+    # Spark Connect does not report it, but splits a range into as many parts.
     parts = spark.range(1 << 16).select(f.spark_partition_id()).distinct()
     return parts.count()
 
 
 @contextmanager
 def _quiet_start(start: _Start) -> Iterator[None]:
-    """Let processes that are started meanwhile write to a filter that leaves their greetings out,
-    and the trace of a JVM that does not start, which is heard before an error goes on.
+    """While the block runs, filter the stderr of started processes: greetings are left out, and so
+    is the trace of a JVM that does not start. Its cause is read before an error is raised.
 
-    The JVM keeps its end for as long as it lives, so the thread goes on until it is gone.
+    The JVM holds its end of the pipe as long as it lives, so the filter's thread runs until then.
     """
     if is_submitted():
         yield
         return
     try:
         kept = os.dup(2)
-    except OSError:  # no stderr at all
+    except OSError:  # stderr is missing
         yield
         return
     reading, writing = os.pipe()
@@ -330,7 +330,7 @@ def _filter(reading: int, writing: int, start: _Start) -> None:
             if death is not None and not start.is_over:
                 start.died_of = printable(death[1])
                 continue
-            # Workers that are busy when a job ends find their pipe closed, and report it.
+            # Workers that are busy when a job ends report that their pipe was closed.
             ends = [line for line in said if not line.startswith((b" ", b"\n", *_HEADS))]
             gone = "pyspark/daemon.py" in text and all(b"BrokenPipeError" in end for end in ends)
             if not gone and not _NOISE.search(text):
@@ -338,8 +338,9 @@ def _filter(reading: int, writing: int, start: _Start) -> None:
 
 
 def _paragraphs(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Give lines one by one, but a traceback of Python as one, with others that several processes
-    write at the same time: their lines come mixed; and the trace of a JVM's main thread as one."""
+    """Yield single lines, but keep some together: a Python traceback, with others that several
+    processes write at the same time (their lines are mixed), and the trace of a JVM's main
+    thread."""
     held: list[bytes] = []
     java: list[bytes] = []
     under_way = 0

@@ -49,7 +49,7 @@ _THEIRS: dict[pa.DataType, t.DataType] = {
 
 
 def weir_type(dtype: t.DataType, column: str) -> pa.DataType:
-    """Return our type of a DataFrame's column; raise PlanError when there is none."""
+    """Return our type for a DataFrame's column; raise PlanError if there is none."""
     match dtype:
         case t.DecimalType():
             return pa.decimal128(dtype.precision, dtype.scale)
@@ -77,7 +77,7 @@ def spark_type(dtype: pa.DataType) -> t.DataType:
 
 
 def arrow_type(dtype: pa.DataType) -> pa.DataType:
-    """Return the Arrow type in which Spark takes our column: its instants have a zone."""
+    """Return the Arrow type in which Spark accepts our column: its instants have a time zone."""
     if dtype == TIMESTAMP:
         return pa.timestamp("us", "UTC")
     if pa.types.is_list(dtype):
@@ -93,6 +93,6 @@ def spark_schema(columns: Iterable[tuple[str, pa.DataType]]) -> t.StructType:
 
 
 def spark_record(record: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows in the types in which Spark takes them."""
+    """Convert rows to the types that Spark accepts."""
     arrays = [column.cast(arrow_type(column.type)) for column in record.columns]
     return pa.RecordBatch.from_arrays(arrays, names=record.schema.names)

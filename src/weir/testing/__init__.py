@@ -1,4 +1,4 @@
-"""Tests of programs: `run` gives the rows of a stream, `check` asserts that there is one answer.
+"""Tests of programs: `run` returns the rows of a stream, `check` asserts that there is one answer.
 
 >>> text = '''
 ...     STREAM A (vs BIGINT, v BIGINT) FROM 'a.jsonl';

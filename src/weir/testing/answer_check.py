@@ -46,13 +46,14 @@ RUNNERS = ("local", "offline")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Holds the one answer: the rows of each output by its name, in order."""
+    """The one answer: the rows of each output by name, in order."""
 
     rows: dict[str, list[dict[str, object]]]
     ways: tuple[str, ...]
     """The ways in which the program was run."""
     left_out: tuple[str, ...] = ()
-    """The ways that are not possible for it, with the reason; a `PlanWarning` names them too."""
+    """The ways that are impossible for this program, with reasons; a `PlanWarning` names them
+    too."""
 
 
 def check(
@@ -70,16 +71,16 @@ def check(
     worlds: int = 3,
 ) -> Checked:
     """Assert that a program gives the same answer under every cut, parallelism, restart, process,
-    kill point and runner; AnswersDiffer tells the way that differs, with few rows that show it.
+    kill point and runner. AnswersDiffer names the way that differs, and a few rows that show it.
 
-    The program is a text, a `Path`, a stream, outputs, or an app (what it emits, and its final
-    states). `inputs` has the rows of every source, or log, by name: dicts or a table, or a list of
-    such for several partitions; a few dozen rows say most. Without OUTPUT all streams of a text
-    count; `stream` names the only one that does. IMPORT starts at `directory`.
+    The program is a text, a `Path`, a stream, outputs, or an app (with its emitted streams and its
+    final states). `inputs` has the rows of every source or log by name: dicts or a table, or a list
+    of these for several partitions. A few dozen rows are usually enough. If a text has no OUTPUT,
+    all its streams are compared; `stream` selects a single one. IMPORT starts at `directory`.
 
-    `kills` is at how many durable steps of a simulated live job a process is killed (None: at all
-    of them), `worlds` how many simulated clusters with random faults the job runs in. No Java is
-    needed, unless `runners` has "offline".
+    `kills` is the number of durable steps of a simulated live job at which a process is killed
+    (None: all of them). `worlds` is the number of simulated clusters with random faults in which
+    the job runs. Java is needed only if `runners` has "offline".
     """
     __tracebackhide__ = True
     _check_options(runners, cuts, parallelism)

@@ -11,12 +11,12 @@ from weir.testing.trials import GivenProgram, first_answer
 from weir.testing.ways import Way
 
 MOST_SHOWN = 40
-"""The rows of a counterexample that the message shows."""
+"""The largest number of rows that a message shows."""
 
 
 class AnswersDiffer(AssertionError):
-    """Says that a program gives another answer when it is run in another way: which way, with
-    which few rows, and how it differs."""
+    """Raised if a program gives another answer when it is run in another way; says which way, which
+    few rows show it, and how the answers differ."""
 
     def __init__(
         self,
@@ -28,9 +28,9 @@ class AnswersDiffer(AssertionError):
     ) -> None:
         self.way, self.suspicion, self.difference = way, suspicion, difference
         self.inputs = inputs
-        """The fewest rows that were found, as `check` and `run` take them."""
+        """The fewest rows that were found, in the form that `check` and `run` take."""
         self.of = of
-        """How many rows there were."""
+        """The number of rows before shrinking."""
         count = sum(len(items) for parts in inputs.values() for items in parts)
         super().__init__(
             f"another answer: {way}\n"
@@ -57,7 +57,8 @@ def _shown(inputs: Mapping[str, Sequence[Items]]) -> list[str]:
 
 
 def counterexample(trial: GivenProgram, way: Way, difference: str) -> AnswersDiffer:
-    """Find few rows with which this way still differs, and the simplest way that does with them."""
+    """Shrink the input to few rows with which this way still differs, and find the simplest way
+    that differs with them."""
     small, shown = _shrunk(trial, way, difference)
     for simpler in way.simpler(small):
         simpler_difference = _difference(small, simpler)
@@ -69,7 +70,8 @@ def counterexample(trial: GivenProgram, way: Way, difference: str) -> AnswersDif
 
 
 def _difference(trial: GivenProgram, way: Way) -> str | None:
-    """Return how a way differs from the first answer; None: in nothing, or there is no answer."""
+    """Return how a way differs from the first answer; None if it does not, or if there is no
+    answer."""
     try:
         first = first_answer(trial)
     except WeirError:
@@ -78,7 +80,8 @@ def _difference(trial: GivenProgram, way: Way) -> str | None:
 
 
 def _shrunk(trial: GivenProgram, way: Way, difference: str) -> tuple[GivenProgram, str]:
-    """Leave out halves, quarters and so on to single rows, as long as the answers still differ."""
+    """Remove halves, quarters and so on down to single rows, as long as the answers still
+    differ."""
     rows = [
         (name, part, row)
         for name, parts in trial.rows.items()

@@ -36,11 +36,11 @@ from weir.testing.trial_inputs import program_given, rows_given
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Holds what came out of one stream: rows in order, digest, the ordered checksums of all
-    streams of the run, and the most rows that were held at once.
+    """The result for one stream: its rows in order, its digest, the ordered checksums of all
+    streams of the run, and the largest number of rows held at once.
 
-    `vs` and `ve` are ticks. Times before the year 1 and after 9999, which Python has no value for,
-    are the texts that files have for them."""
+    `vs` and `ve` are ticks. Python has no values for times before the year 1 and after 9999; they
+    are texts, as in files."""
 
     rows: list[dict[str, object]]
     digest: str
@@ -61,12 +61,12 @@ def run(
     duplicate_writes: int | None = None,
     optimise: bool = True,
 ) -> Result:
-    """Run a program over rows in memory, and return what comes out of one of its streams.
+    """Run a program over rows in memory, and return the result of one of its streams.
 
-    The program and `inputs` are given as `check` takes them; IMPORT starts at `directory`.
-    `snapshot_at`: after this step every vertex is replaced by a fresh one that loads its
-    snapshot. `duplicate_writes`: a seed by which vertices are taken back to earlier snapshots,
-    so that they write rows again, and entries are written again to every stream.
+    The program and `inputs` are as for `check`; IMPORT starts at `directory`. `snapshot_at`: after
+    this step, every vertex is replaced by a fresh one that loads its snapshot. `duplicate_writes`:
+    a random seed; vertices return to earlier snapshots and write rows again, and entries are
+    written to every stream again.
     """
     check_numbers(cut=cut, parallelism=parallelism)
     chosen = program_given(program, stream, params, directory)
@@ -92,7 +92,7 @@ def run_program(
     optimise: bool = True,
     check: bool = True,
 ) -> Result:
-    """Run a program that is parsed already and has one output; the options are those of `run`."""
+    """Run a parsed program with one output; the options are those of `run`."""
     answer = run_all(
         program,
         memory_partitions(program, inputs),
@@ -111,7 +111,7 @@ def run_program(
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Holds what came out of all outputs of a run, each with its batches as they came."""
+    """The results of all outputs of a run, each with its batches in order."""
 
     batches: tuple[list[Batch], ...]
     digests: tuple[str, ...]
@@ -122,7 +122,7 @@ class Answers:
 def memory_partitions(
     program: Program, inputs: Mapping[str, Sequence[Items]]
 ) -> dict[str, list[MemoryPartition]]:
-    """Make the partitions of a program's sources of rows."""
+    """Make the partitions of a program's sources from rows."""
     return {
         s.name: [
             MemoryPartition(f"{s.name}[{i}]", items, s.declared)
@@ -144,8 +144,8 @@ def run_all(
     optimise: bool = True,
     check: bool = True,
 ) -> Answers:
-    """Run a program with all its outputs. After the steps for which `restarts` is true every vertex
-    is replaced by one that loads its snapshot; then `keep` must be true. The other options are
+    """Run a program with all its outputs. After each step for which `restarts` returns true, every
+    vertex is replaced by one that loads its snapshot; this requires `keep`. The other options are
     those of `run`."""
     batches: tuple[list[Batch], ...] = tuple([] for _ in program.outputs)
     local = LocalRun(
@@ -177,13 +177,13 @@ def _take(batches: list[Batch], _: int, rows: Batch) -> None:
 
 
 def restart_vertices(run: LocalRun) -> None:
-    """Replace every vertex by a fresh one that loads its snapshot."""
+    """Replace every vertex by a new one that loads its snapshot."""
     for vertex in run.vertices:
         run.restart(vertex)
 
 
 def write_again(streams: Iterable[MemoryStream], chance: random.Random) -> None:
-    """Write some of what every stream holds once more, cut elsewhere."""
+    """Write some of the content of every stream again, cut differently."""
     for stream in streams:
         for entry in stream.entries:
             if chance.random() < 0.3:
@@ -194,8 +194,8 @@ def write_again(streams: Iterable[MemoryStream], chance: random.Random) -> None:
 
 
 def batch_rows(batch: Batch, shape: Schema) -> list[dict[str, object]]:
-    """Return events as plain dicts: vs, ve (None while open), payload. A time that Python has no
-    value for is a text, `+10000-01-01T00:00:00.000000Z`."""
+    """Return events as plain dicts: vs, ve (None if open), payload. A time that Python has no value
+    for is a text, such as `+10000-01-01T00:00:00.000000Z`."""
     columns = {n: readable_list(c) for n, c in zip(shape.names, batch.columns, strict=True)}
     rows = []
     for i, (vs, ve) in enumerate(zip(batch.vs.tolist(), batch.ve.tolist(), strict=True)):

@@ -1,9 +1,9 @@
-"""A process with another hash seed, time zone and locale, which runs trials when it is asked.
+"""A process with another hash seed, time zone and locale, which runs trials on request.
 
 It is started once for a check, while other ways are tried. The program travels as it does to Spark:
-files that it IMPORTs run again there. Each trial has a process of its own, a fork of that one, so
-that no trial finds what another has left in globals. The ways that run in the first process, the
-user's, cannot show that.
+the files that it IMPORTs run again there. Each trial runs in a fork of that process, so that no
+trial sees what another one has left in globals. Trials in the user's own process cannot exclude
+this.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _COMMAND = "from weir.testing.other_process import main; main()"
 
 
 class CannotTravel(Exception):
-    """Says that a program cannot be sent to another process, and why."""
+    """Raised if a program cannot be sent to another process; says why."""
 
 
 class OtherProcess:
-    """Runs trials in a process of its own; it ends with `close`."""
+    """Runs trials in another process, until `close`."""
 
     def __init__(self) -> None:
         self._changed = other_environment(os.environ)
@@ -43,14 +43,14 @@ class OtherProcess:
 
     @property
     def environment(self) -> str:
-        """What is otherwise there, for messages."""
+        """The differences of its environment, for messages."""
         return ", ".join(f"{name}={self._changed[name]}" for name in ("PYTHONHASHSEED", "TZ"))
 
     def run(self, trial: GivenProgram, way: LocalWay) -> Ran:
-        """Run a trial there; CannotTravel if the program cannot be sent."""
+        """Run a trial there; raise CannotTravel if the program cannot be sent."""
         try:
             body = pickle.dumps((trial, way))
-        except Exception as error:  # whatever a user's object raises
+        except Exception as error:  # a user's object may raise anything
             raise CannotTravel(str(error)) from error
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None and answers is not None
@@ -73,9 +73,9 @@ class OtherProcess:
 
 
 def main() -> None:
-    """Run the trials that come, until there are no more."""
+    """Run the trials that arrive, until the input ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what the user's code prints is not an answer
+    os.dup2(2, 1)  # keep the user's prints out of the answers
     for body in _asked(sys.stdin.buffer):
         child = os.fork()
         if child == 0:
@@ -102,6 +102,6 @@ def _asked(stream: BinaryIO) -> Iterator[bytes]:
 def _answer(body: bytes) -> Ran | str:
     try:
         trial, way = pickle.loads(body)
-    except Exception as error:  # its module may raise anything when it is imported
+    except Exception as error:  # importing its module may raise anything
         return f"{type(error).__name__}: {error}"
     return run_locally(trial, way)

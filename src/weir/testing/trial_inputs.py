@@ -21,7 +21,7 @@ from weir.runtime.programs import Runnable, as_program, program_of
 from weir.script.source import did_you_mean
 
 SourceRows: TypeAlias = Mapping[str, tuple[Items, ...]]
-"""The rows of each source: its partitions."""
+"""The rows of each source, by partition."""
 
 
 def with_output(program: Program, stream: str) -> Program:
@@ -43,7 +43,7 @@ def program_given(
     params: Mapping[str, object] | None,
     directory: str | Path,
 ) -> Program:
-    """Make a program with outputs of whatever is to be run."""
+    """Make a program with outputs from any runnable object."""
     if isinstance(runnable, App):
         program = _app_program(runnable, params or {})
     else:
@@ -81,8 +81,8 @@ def rows_given(program: Program, inputs: Mapping[str, object]) -> SourceRows:
 
 
 def _partitions(source: Source, inputs: Mapping[str, object]) -> tuple[Items, ...]:
-    """Return the partitions of a source: a list of rows or a table is one, a list of those are
-    several."""
+    """Return the partitions of a source. A list of rows or a table is one partition; a list of
+    those is several."""
     if source.name not in inputs:
         raise PlanError(f"`inputs` has no rows for {source.name}")
     rows = inputs[source.name]

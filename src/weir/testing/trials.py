@@ -1,4 +1,4 @@
-"""A trial is a program with its rows, and what came out when it was run in some way."""
+"""Trials: a program with its rows, and the result of running it in some way."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class GivenProgram:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a run gave: of each output its digest and its rows in order, the checksums of all
-    streams, or an error."""
+    """The result of a run: the digest and the ordered rows of each output, the checksums of all
+    streams; or an error."""
 
     digests: tuple[str, ...] = ()
     rows: tuple[list[dict[str, object]], ...] = ()
@@ -46,7 +46,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class LocalWay:
-    """Says how a run in one process is cut, spread and disturbed."""
+    """How a run in one process is cut, parallelised and disturbed."""
 
     cut: int | None = None
     parallelism: int = 1
@@ -56,7 +56,7 @@ class LocalWay:
 
 
 def run_locally(trial: GivenProgram, way: LocalWay) -> Ran:
-    """Run a trial; an error of the program's is part of the result."""
+    """Run a trial; an error of the program is part of the result."""
     try:
         answers = run_all(
             trial.program,
@@ -73,7 +73,7 @@ def run_locally(trial: GivenProgram, way: LocalWay) -> Ran:
 
 
 def _restarts(at: int | None, count: int, step: int) -> bool:
-    """Say whether vertices restart after a step; a source that restarts at its end would read the
+    """Tell whether vertices restart after a step. A source that restarted at its end would read the
     end again, forever."""
     return at == step or (at == -1 and step < count)
 
@@ -91,13 +91,13 @@ def _rows(output: Output, batches: Sequence[Batch]) -> list[dict[str, object]]:
 
 
 def first_answer(trial: GivenProgram) -> Ran:
-    """Run a trial in the plainest way, all at once; raise what the program raises."""
+    """Run a trial in the plainest way, all at once; raise the program's errors."""
     answers = run_all(trial.program, memory_partitions(trial.program, trial.rows))
     return Ran(answers.digests, _ordered(trial.program.outputs, answers), answers.checksums)
 
 
 def difference(program: Program, expected: Ran, actual: Ran) -> str | None:
-    """Show how the second of two runs differs from the first; None: in nothing."""
+    """Describe how the second of two runs differs from the first; None if it does not."""
     if actual.error:
         blamed = actual.error.startswith(DeterminismViolation.__name__)
         return actual.error if blamed else f"this run fails: {actual.error}"
@@ -133,8 +133,8 @@ def _some(mark: str, rows: list[str]) -> list[str]:
 
 
 def first_writer(trial: GivenProgram, parallelism: int, one: Ran, other: Ran) -> str | None:
-    """Name the operators that write the first stream in which two runs of this parallelism differ;
-    None: it is not known."""
+    """Return the operators that write the first stream in which two runs of this parallelism
+    differ; None if that is unknown."""
     if not one.checksums or not other.checksums:
         return None
     planned = plan_program(trial.program, parallelism)

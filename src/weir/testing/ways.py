@@ -1,8 +1,7 @@
 """The ways in which `check` runs a program, each with the likely cause if its answer differs.
 
-Only the first way that differs is reported, so those that explain most come first: the same run
-again, then cuts and parallelism, restarts, rows that are written again, another process, kills and
-faults.
+Only the first way that differs is reported, so the ways that explain most come first: the same run
+again, then cuts and parallelism, restarts, duplicate writes, another process, kills and faults.
 """
 
 from __future__ import annotations
@@ -27,33 +26,33 @@ if TYPE_CHECKING:
 CUTS = (1, 2, 7)
 PARALLELISM = (1, 2, 3)
 
-CALLS = "a function gives something else when it is called again: it draws, counts, or keeps things"
-GROUPS = "a function or an operator sees which rows come together, or in which order"
-SPREAD = "what runs beside another or in another order shares something, or an order is not fixed"
+CALLS = "a function called again returns another value: it is random, counts, or keeps things"
+GROUPS = "a function or an operator depends on which rows come together, or in which order"
+SPREAD = "vertices or functions share something, or the result depends on an arbitrary order"
 KEPT = "an operator keeps something that is not in its declared state"
 AGAIN = "a function or an operator keeps something outside of its declared state"
-PROCESS = "`hash()`, the order of a set, the time zone, the locale or the environment is in it"
-GLOBALS = "a function keeps something in globals: a cache, or what it has seen first"
-KILLS = "something outlives a vertex that begins again, or is lost when it does"
+PROCESS = "it uses `hash()`, the order of a set, the time zone, the locale or the environment"
+GLOBALS = "a function keeps something in globals: a cache, or the first value that it saw"
+KILLS = "something survives the restart of a vertex, or is lost by it"
 SPARK = "something differs between Python processes: globals, hashes, the environment"
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way of running: `differs` says how its answer differs from the first one; None: in
-    nothing."""
+    """A way to run a program. `differs` returns how its answer differs from the first answer; None
+    if it does not."""
 
     name: str
     suspicion: str
     differs: Callable[[GivenProgram, Ran], str | None]
     trials: int = 300
-    """How many runs may be spent on making a counterexample small."""
+    """The number of runs that may be used to shrink a counterexample."""
     simpler: Callable[[GivenProgram], Sequence[Way]] = lambda trial: ()
-    """Ways that say more exactly what it is, for a small trial."""
+    """Ways that narrow down the cause, for a small trial."""
 
 
 def local_ways(cuts: Sequence[int] = CUTS, parallelism: Sequence[int] = PARALLELISM) -> list[Way]:
-    """Return the ways in one process, without its faults."""
+    """Return the ways to run in this process, without faults."""
     ways = [
         Way("run once more", CALLS, partial(_differs, LocalWay())),
         Way("with functions called more often than needed", CALLS, _with_more_calls),
@@ -108,8 +107,8 @@ def _single_restarts(every: LocalWay, name: str, trial: GivenProgram) -> list[Wa
 
 
 def other_processes(process: OtherProcess, parallelism: Sequence[int]) -> list[Way]:
-    """Return the ways through processes with another hash seed, time zone and locale, where nothing
-    has been called before."""
+    """Return the ways to run in processes with another hash seed, time zone and locale, which have
+    called nothing before."""
 
     def differs(way: LocalWay, trial: GivenProgram, first: Ran) -> str | None:
         return difference(trial.program, first, process.run(trial, way))
@@ -128,8 +127,8 @@ WHENS: tuple[Literal["before", "torn", "after"], ...] = ("before", "torn", "afte
 
 
 def kill_points(trial: GivenProgram, kills: int | None) -> Iterator[Way]:
-    """Return the ways in which a process of a live job dies at one of its durable steps: `kills` of
-    them, spread evenly, or all."""
+    """Yield the ways in which a process of a live job is killed at one of its durable steps:
+    `kills` steps, spread evenly, or all."""
     from weir.simulator.faults import Faults
     from weir.simulator.simulate import Wish
 
@@ -147,7 +146,7 @@ def kill_points(trial: GivenProgram, kills: int | None) -> Iterator[Way]:
 
 
 def worlds(count: int) -> list[Way]:
-    """Return the ways through simulated clusters where everything goes wrong, by seed."""
+    """Return the ways to run in simulated clusters with random faults, by seed."""
     from weir.simulator.simulate import Wish
 
     return [
@@ -183,7 +182,7 @@ def _fewer_faults(seed: int, trial: GivenProgram) -> list[Way]:
     from weir.simulator.simulate import Wish, minimise
 
     failed = _simulated(trial, seed, Wish())
-    if failed.passed:  # what differs now and then need not differ now
+    if failed.passed:  # an answer that differs only sometimes may not differ now
         return []
     wish, _ = minimise(failed, partial(_workload, trial))
     kinds = ", ".join(wish.kinds or ()) or "none"
@@ -195,7 +194,7 @@ def _fewer_faults(seed: int, trial: GivenProgram) -> list[Way]:
 
 
 def offline_way() -> Way:
-    """Return the way through the offline runner, which needs Spark and Java."""
+    """Return the way to run with the offline runner, which needs Spark and Java."""
     return Way("by the offline runner", SPARK, _offline, trials=8)
 
 

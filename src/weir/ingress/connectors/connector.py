@@ -1,15 +1,15 @@
-"""A connector is what a live source reads through: one small interface for every scheme.
+"""A connector reads a live source: one small interface for all schemes.
 
 Contract
-1. A connector is what a path names: one partition, as a value that travels to the hosts. `open`
-   makes a reading of it; all I/O is the reading's.
-2. A reading starts where its own resume state says. Nobody else can read that state.
-3. `poll` returns at once, or after the short time that the outside world lets it wait. Rows that
-   can be read again at the same offset come as `Rows`. What cannot, and what is a choice, is an
-   `Offer`, only while `until` is None, and again until it is accepted.
-4. Offsets grow and depend on the partition and its log alone. They may have gaps: where no row is
-   left before `until`, the offset moves there.
-5. `accept` takes in a record of the log, whoever wrote it: rows of it are polled from then on.
+1. A connector stands for what a path names: one partition, as a value that travels to the hosts.
+   `open` makes a reading of it; only the reading does I/O.
+2. A reading starts at its resume state, which only the connector itself can interpret.
+3. `poll` returns at once, or after a short wait for the outside world. Rows that can be read again
+   at the same offsets come as `Rows`. Rows that cannot, and choices, come as an `Offer`, which is
+   made only while `until` is None, and repeated until it is accepted.
+4. Offsets grow, and depend on the partition and its log alone. They may have gaps: if no row is
+   left before `until`, the offset jumps to `until`.
+5. `accept` applies a record of the log, whoever wrote it; `poll` then returns the record's rows.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from weir.plan.operators import Source
 
 
 class Reading(Protocol):
-    """Reads a partition once, from a resume state on, by the module's contract."""
+    """Reads a partition once, from a resume state, by the module's contract."""
 
     @property
     def offset(self) -> int:
-        """The offset of the next row that is given."""
+        """The offset of the next row."""
         ...
 
     def poll(self, most: int, until: int | None, now: float) -> Finding:
@@ -45,18 +45,18 @@ class Reading(Protocol):
 
 
 class Connector(ABC):
-    """Names a partition that a live run follows, and opens readings of it, by the module's
-    contract. One that does not state all of this cannot be made; mypy reports it earlier."""
+    """A partition that a live run follows; opens readings of it, by the module's contract. A
+    subclass that lacks one of these members cannot be instantiated; mypy reports it earlier."""
 
     __slots__ = ()
     source: Source
     name: str
-    """What errors and LATE rows show."""
+    """The name in errors and LATE rows."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many rows it has in all; 0: that is not known."""
+        """The total number of rows; 0 if unknown."""
 
     @property
     @abstractmethod
@@ -66,35 +66,36 @@ class Connector(ABC):
     @property
     @abstractmethod
     def has_log(self) -> bool:
-        """Whether it makes choices, or reads rows that cannot be read again."""
+        """Whether it makes choices, or gives rows that cannot be read again."""
 
     @property
     @abstractmethod
     def has_free_rows(self) -> bool:
-        """Whether rows come at any time, without a record of the log before them."""
+        """Whether rows may come at any time, without a record of the log before them."""
 
     @property
     @abstractmethod
     def local_files(self) -> str | None:
-        """The files of this machine that it reads, as a glob; None: it reads none."""
+        """A glob of the local files that it reads, or None."""
 
     @abstractmethod
     def rooted(self, root: str) -> Self:
-        """Return the connector for processes that work in another folder: a relative path starts
-        at `root`."""
+        """Return the connector for processes that work in another folder: a relative path then
+        starts at `root`."""
 
     @abstractmethod
     def chunks(self, size: int = CHUNK_ROWS, start: int = 0) -> Iterator[Chunk]:
-        """Give all rows at once, as runs over files read them; PlanError if there is no end."""
+        """Yield all rows at once, for runs over finite inputs; raise PlanError if there is no
+        end."""
 
     @abstractmethod
     def open(self, state: bytes | None, start: int) -> Reading:
-        """Open a reading where this state says (None: at the beginning); rows before `start` are
-        counted and left out."""
+        """Open a reading at this state (None: at the beginning). Rows before `start` are counted
+        and left out."""
 
 
 class Endless(Connector):
-    """Holds what connectors share that are followed for as long as the job runs."""
+    """The common part of connectors that are followed for as long as the job runs."""
 
     __slots__ = ()
     size = 0
@@ -106,8 +107,7 @@ class Endless(Connector):
 
 
 class Lines:
-    """Turns text into chunks, with offsets and line numbers that go on from one text to the
-    next."""
+    """Turns text into chunks; offsets and line numbers continue from one text to the next."""
 
     def __init__(
         self, source: Source, name: str, start: int, *, offset: int = 0, line: int = 1
@@ -120,7 +120,7 @@ class Lines:
         self.offset, self.line = offset, line
 
     def text_chunks(self, data: bytes, size: int) -> Iterator[TextChunk]:
-        """Give whole lines, at most `size` at a time."""
+        """Yield whole lines, at most `size` at a time."""
         return read_text_chunks(io.BytesIO(data), size, self._limit, line=self.line)
 
     def chunk(self, text_chunk: TextChunk) -> Chunk | None:

@@ -1,14 +1,15 @@
-"""`PATH/` is a folder in which whole files appear: one partition, in the order of their arrival.
+"""`PATH/` is a folder in which whole files appear: one partition, in order of arrival.
 
 Rules
-1. Which file comes next is a choice: it is offered for the log, and read when it is accepted. Names
-   that begin with `.` or `_` do not count; a file `.end` ends the partition, once all are read. Of
-   several new files the first by name comes next. A listing serves for a while (`SERVES`), or until
-   none is left in it: a large folder is not listed for each of its files.
+1. Which file comes next is a choice: it is offered for the log, and read when it is accepted. Of
+   several new files, the first by name comes next. Names that begin with `.` or `_` do not count;
+   after a file `.end` appears, the partition ends when all files are read. A listing is reused for
+   a while (`SERVES`), or until all its files are read, so a large folder is not listed for each
+   file.
 2. The offset of a file's record is that of its first row, so the next record says where the file
-   ended. A file that now ends elsewhere, or began with other rows (`source_integrity.py`), ends the
-   job.
-3. A file whose rows all lie before the start may be gone.
+   ended. If a file now ends elsewhere, or its earlier rows have changed (`source_integrity.py`),
+   the job fails.
+3. A file with rows only before the start may be missing.
 """
 
 from __future__ import annotations
@@ -30,19 +31,20 @@ from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord
 from weir.plan.operators import Source
 
 POLL, POLL_BY_NAME = 0.05, 1e-5
-"""Seconds between two listings when nothing is new, at least, and for each name in the folder."""
+"""The least pause between two listings when nothing is new, and the pause for each name in the
+folder, in seconds."""
 SERVES = 20
-"""For so many times as long a listing that has new files serves."""
+"""A listing with new files is reused for this many times the pause between listings."""
 
 
 class FolderState(msgspec.Struct, frozen=True, array_like=True):
-    """Says where a reading of a folder stands: in the file whose first row has this offset."""
+    """Where a reading of a folder stands: in the file whose first row has this offset."""
 
     offset: int = 0
     mark: FileMark = FileMark()
     """What was read of that file."""
     names: bytes = b""
-    """The files that were found before it, each with a NUL after it."""
+    """The files found before it, each followed by a NUL."""
 
 
 _decoder = msgspec.msgpack.Decoder(FolderState)
@@ -50,7 +52,7 @@ _decoder = msgspec.msgpack.Decoder(FolderState)
 
 @dataclass(frozen=True, slots=True)
 class GrowingFolder(Endless):
-    """Names a folder into which whole files are renamed; it is one partition."""
+    """A folder into which whole files are renamed, as one partition."""
 
     source: Source
     name: str
@@ -82,21 +84,21 @@ class FolderReading:
         self._of, self._start = of, start
         self.offset = at.offset
         self._mark = at.mark
-        """What was read of the file that it starts in; of all others nothing was."""
+        """What was read of the file in which the reading starts; nothing was read of the others."""
         self._names = at.names
         self._seen = {os.fsdecode(name) for name in at.names.split(b"\0")}
         self._file = self._last = ""
-        """The file that is read, and the one that was found last."""
+        """The file being read, and the file found last."""
         self._at = at
-        """Where its first row is."""
+        """Where the first row of the file is."""
         self._chunks: Iterator[tuple[Chunk, FileMark | None]] | None = None
-        """What is left of it."""
+        """The rest of the file."""
         self._gave = False
-        """Whether any rows of the file were given."""
+        """Whether the file has given any rows."""
         self._new: list[str] = []
-        """New files of the last listing, the first by name at the end."""
+        """New files of the last listing, in reverse order of their names."""
         self._rest = POLL
-        """Seconds between two listings."""
+        """The pause between two listings, in seconds."""
         self._listed_at = 0.0
         """When the folder was last listed."""
 
@@ -126,7 +128,7 @@ class FolderReading:
         self._chunks = None
 
     def _read(self, most: int, until: int | None) -> Rows | None:
-        """Read the next rows of the file; None at its end."""
+        """Read the next rows of the file; return None at its end."""
         path, base = self._path(self._file), self._at.offset
         rest = max(self._start - base, 0)
         if self._chunks is None:
@@ -140,8 +142,8 @@ class FolderReading:
         marked = next(self._chunks, None)
         if marked is None:
             if rest and not self._gave:
-                # Where a file that lies before the start ended the next record says; if there is
-                # none, it ended at the start.
+                # All rows of the file are before the start. The next record says where it ended;
+                # without one, it ended at the start.
                 self.offset = self._start if until is None else until
                 check_not_shorter(self._partition(path), self.offset - base)
             self._leave(self.offset)
@@ -165,7 +167,7 @@ class FolderReading:
         return os.path.join(self._of.name, file)
 
     def _look(self, now: float) -> IngressRecord | None:
-        """Return the next choice, if there is one."""
+        """Return the next choice, or None."""
         if now - self._listed_at >= SERVES * self._rest:
             self._new.clear()
         new, ends = self._next(), False
@@ -173,7 +175,8 @@ class FolderReading:
             ends = self._list(now)
             new = self._next()
         if new is None and ends:
-            # A large folder is listed in pieces: a file that came before `.end` may be missed.
+            # List again: a large folder is listed in pieces, so a file from before `.end` may be
+            # missing.
             self._list(now)
             new = self._next()
         if new is not None:
@@ -182,7 +185,7 @@ class FolderReading:
         return IngressRecord(self.offset, ends=True) if ends else None
 
     def _next(self) -> str | None:
-        """Return the first new file of the last listing that is still there."""
+        """Return the first new file of the last listing that still exists."""
         while self._new:
             name = self._new[-1]
             if name not in self._seen and os.path.lexists(os.path.join(self._of.path, name)):
@@ -191,7 +194,7 @@ class FolderReading:
         return None
 
     def _list(self, now: float) -> bool:
-        """List the folder; return whether it has `.end`."""
+        """List the folder; return whether it contains `.end`."""
         names = os.listdir(self._of.path)
         new = (n for n in names if n not in self._seen and n[0] not in "._")
         self._new = sorted(new, key=os.fsencode, reverse=True)
@@ -199,8 +202,8 @@ class FolderReading:
         return ".end" in names
 
     def _check_file(self, name: str) -> None:
-        """Raise InputError for what cannot be logged and read to an end, such as a pipe or a
-        device."""
+        """Raise InputError for anything that cannot be logged and read to an end, such as a pipe or
+        a device."""
         path = self._path(name)
         if not os.path.isfile(os.path.join(self._of.root, path)):
             raise InputError("not a file; take it out of the folder", file=path)
@@ -208,6 +211,6 @@ class FolderReading:
 
 
 def _shifted(chunk: Chunk, base: int) -> Chunk:
-    """Return the chunk with offsets that continue those of the files before."""
+    """Return the chunk with its offsets shifted to continue those of the earlier files."""
     bad = tuple(replace(row, offset=row.offset + base) for row in chunk.bad)
     return replace(chunk, offsets=chunk.offsets + base, stop=chunk.stop + base, bad=bad)

@@ -1,9 +1,9 @@
-"""`rate://N?rows=M&start=T&keys=K` gives N generated rows a second, for trials and demonstrations.
+"""`rate://N?rows=M&start=T&keys=K` generates N rows a second, for trials and demonstrations.
 
-Row i is a function of i: its time is T + i / N seconds (from the epoch unless T ticks are given), a
-column called `value` holds i, other numbers are spread over K values, texts are made of such
-numbers. `rows` is how many there are (without it there is no end). A live run hands the rows out as
-the clock goes, others at once. What cannot be made is refused before a run begins.
+Row i is a function of i. Its time is i / N seconds after T (in ticks; 1970 by default). A column
+called `value` holds i, other numbers are spread over K values, and texts are made of such numbers.
+`rows` is the number of rows; without it there is no end. A live run gives each row when its time
+comes, other runs give all at once. Invalid options are rejected before the run begins.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from weir.plan.operators import Source
 _RATE = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 _SLOWEST, _FASTEST = 1e-6, 1e12
 _INT_VALUES = 2**31
-"""How many values an INT has that are not negative."""
+"""The number of INT values that are not negative."""
 _OPTIONS = {"rows": (0, 2**53), "start": (0, LATEST), "keys": (1, _INT_VALUES)}
-"""The options of a URL, and the least and the largest number of each."""
+"""The options of a URL, with the least and the largest number for each."""
 _SPREAD = (BIGINT, INT, DOUBLE, BOOLEAN, STRING)
 _COUNTED = (*_SPREAD, TIMESTAMP)
-"""The types of columns that are made, and of one called `value`."""
+"""The types of columns that can be generated, and of a column called `value`."""
 _STEP, _LONGEST_STEP, _STEP_ROWS = 0.001, 0.01, 20
-"""Rows come in steps of so many seconds, in which about `_STEP_ROWS` rows become due: each costs a
-live host the same, however few rows it brings."""
+"""Rows come in steps, in which about `_STEP_ROWS` rows become due; these are the shortest and the
+longest step, in seconds. Each step costs a live host the same, however few rows it brings."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedRows(Connector):
-    """Makes rows that are a function of their number; without `rows` they have no end."""
+    """Rows that are a function of their number; without `rows` they have no end."""
 
     source: Source
     name: str
@@ -103,11 +103,11 @@ class GeneratedRows(Connector):
             case _ if dtype == STRING:
                 return pa.compute.binary_join_element_wise(name, spread.cast(STRING), "-")
             case _:
-                raise AssertionError(f"open_rate lets no {type_name(dtype)} pass")
+                raise AssertionError(f"open_rate rejects {type_name(dtype)}")
 
 
 class RateReading:
-    """Gives rows as they become due by the clock, from the first poll on."""
+    """Gives rows as they become due by the clock, starting at the first poll."""
 
     def __init__(self, of: GeneratedRows, start: int) -> None:
         self._of, self._start = of, start
@@ -161,7 +161,7 @@ def open_rate(source: Source) -> GeneratedRows:
 
 
 def _rate(path: str) -> tuple[float, str]:
-    """Read the rows a second and the options from a URL; PlanError if it is none of a rate."""
+    """Read the rows per second and the options from a URL; raise PlanError if it is invalid."""
     hint = f"as in rate://1000?rows=50000&keys=100, from {_SLOWEST:g} to {_FASTEST:g} a second"
     wrong = PlanError(f"invalid rate '{path}'", hint=hint)
     try:
@@ -192,7 +192,7 @@ def _options(path: str, query: str) -> dict[str, int]:
 
 
 def _check_columns(source: Source, rows: int | None) -> None:
-    """Raise PlanError for columns that cannot be made."""
+    """Raise PlanError for columns that cannot be generated."""
     for name, dtype in source.declared:
         if name == source.options.vs:
             assert dtype in (BIGINT, TIMESTAMP)

@@ -1,4 +1,4 @@
-"""The registry knows which connector reads a path, by its scheme.
+"""Chooses the connector of a path, by its scheme.
 
     tail://PATH      a file of JSON lines that grows; it ends when a file PATH.end is there
     PATH/            a folder in which files appear, each whole; one partition, in the order found;
@@ -8,7 +8,7 @@
     else             files, or objects of a bucket (`s3://…`), each a partition
                      (`files/readers.py`)
 
-With `idle`, a partition that has a log and is silent for so long claims the clock's time.
+With `idle`, a partition that has a log and is silent for that long claims the clock's time.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ SCHEMES: Mapping[str, Callable[[Source, str], Connector]] = {
     "tail": open_tail,
     "tcp": lambda source, _: open_socket(source),
 }
-"""What opens the paths of each scheme; relative names start at a directory."""
+"""The function that opens the paths of each scheme; relative paths start at the given directory."""
 
 
 def open_connector(source: Source, directory: str) -> Connector | None:
-    """Return the connector of a path; None for files."""
+    """Return the connector of a path; None for plain files and objects."""
     scheme, separator, _ = source.path.partition("://")
     if separator and scheme in SCHEMES:
         return SCHEMES[scheme](source, directory)
@@ -56,14 +56,14 @@ def open_connector(source: Source, directory: str) -> Connector | None:
 
 
 def local_files(source: Source) -> str | None:
-    """Return the glob of the files of this machine that a source reads; None: it reads none."""
+    """Return a glob of the local files that a source reads, or None."""
     connector = open_connector(source, "")
     return source.path if connector is None else connector.local_files
 
 
 def needed_path(partition: SourcePartition) -> str | None:
-    """Return the file or folder that must be on a machine which reads a partition; None: nothing
-    must. A file that is followed may come later, but not its folder."""
+    """Return the file or folder that a machine needs to read a partition, or None. For a followed
+    file this is its folder: the file itself may come later."""
     match partition:
         case Connector(local_files=str(files)):
             return os.path.dirname(files)
@@ -80,8 +80,8 @@ def open_any(
     needed: Collection[str] | None = None,
     expected: Iterable[str] = (),
 ) -> list[SourcePartition]:
-    """Return the partitions of a source; relative paths start at `directory`. `expected` is that of
-    `source_objects`."""
+    """Return the partitions of a source; relative paths start at `directory`. `expected` is passed
+    to `source_objects`."""
     connector = open_connector(source, str(directory))
     if connector is None:
         return open_source(source, directory, needed=needed, expected=expected)
@@ -90,12 +90,12 @@ def open_any(
 
 
 def has_end(partition: SourcePartition) -> bool:
-    """Say whether a partition is known to end by itself."""
+    """Tell whether a partition is known to end by itself."""
     return partition.has_end if isinstance(partition, Connector) else True
 
 
 def has_log(partition: SourcePartition) -> bool:
-    """Say whether a live source of it keeps a log."""
+    """Tell whether a live source keeps a log for this partition."""
     return isinstance(partition, Connector) and partition.has_log
 
 
@@ -110,9 +110,10 @@ def source_start(
     incarnation: int = 0,
     writer: str,
 ) -> SourceStart:
-    """Say where the source of a vertex starts: after `resume`, or at the first record of its log.
+    """Return where the source of a vertex starts: after `resume`, or at the first record of its
+    log.
 
-    `log_end` is the last record that the job has heard of, `writer` a name that is used once.
+    `log_end` is the last record that the job knows; `writer` is a unique name.
     """
     if not isinstance(partition, Connector) or not partition.has_log:
         return SourceStart(offset, resume)
@@ -127,15 +128,15 @@ def source_start(
 
 
 def open_reading(partition: SourcePartition, state: bytes | None, start: int) -> Reading:
-    """Open a reading of any partition, from a resume state on."""
+    """Open a reading of any partition at a resume state."""
     if isinstance(partition, Connector):
         return partition.open(state, start)
     return WholeReading(partition, state, start)
 
 
 def rooted(partition: SourcePartition, root: str) -> SourcePartition:
-    """Return the partition for processes that work in another folder: a relative name starts at
-    `root`."""
+    """Return the partition for processes that work in another folder: a relative path then starts
+    at `root`."""
     match partition:
         case Connector():
             return partition.rooted(root)

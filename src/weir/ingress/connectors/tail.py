@@ -1,14 +1,14 @@
-"""`tail://PATH` is a file of JSON lines that grows, until a file `PATH.end` is there.
+"""`tail://PATH` is a growing file of JSON lines; it ends when a file `PATH.end` exists.
 
 Rules
-1. What follows the last line end is a row, or a torn one, once the end is declared; before that it
-   is a line that somebody still writes.
-2. The file must only grow, and the job ends if it did not: rows may have come and gone unseen.
-   Each look that finds more, and the last one, compares the `_WINDOW` bytes before it with those
-   that were read. A reading that starts again first compares all that was read with its hash
-   (`source_integrity.py`). Where there is no checkpoint yet it compares the beginning of the file,
-   which is offered for the log before the first row is given.
-3. A file that is not there yet is silent; once the end is declared it has no rows.
+1. The text after the last line end is an unfinished line. Once `PATH.end` exists, it is a row, good
+   or torn.
+2. The file may only grow. Otherwise rows may have come and gone unseen, and the job fails. Each
+   look that finds more, and the last one, compares the last `_WINDOW` bytes that were read with the
+   file. A restarted reading first compares the hash of everything that was read
+   (`source_integrity.py`). Before the first checkpoint it compares the beginning of the file, whose
+   digest is offered for the log before the first row is given.
+3. A missing file is silent. If `PATH.end` exists without it, the file has no rows.
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ from weir.plan.operators import Source
 
 POLL, ABSENT_POLL = 0.001, 0.05
 SOON, SOON_POLL = 0.02, 0.0002
-"""A file that grew less than `SOON` ago is looked at more often."""
+"""Seconds after growth in which a file is looked at more often, and the pause between those
+looks."""
 _WINDOW = 1 << 14
 _BEGINNING = 1 << 16
 
 
 class TailState(msgspec.Struct, frozen=True, array_like=True):
-    """Says where a reading of a growing file stands: after so many rows, lines and bytes."""
+    """Where a reading of a growing file stands: the number of rows, lines and bytes read."""
 
     offset: int = 0
     line: int = 1
@@ -61,7 +62,7 @@ _decoder = msgspec.msgpack.Decoder(TailState)
 
 @dataclass(frozen=True, slots=True)
 class TailedFile(Endless):
-    """Names a file of JSON lines that grows."""
+    """A file of JSON lines that grows."""
 
     source: Source
     name: str
@@ -105,20 +106,20 @@ class TailReading:
         self._file: io.FileIO | None = None
         self._prefix = Prefix()
         self._window = b""
-        """The bytes right before the position in the file, `_WINDOW` at most."""
+        """The last bytes before the position in the file, at most `_WINDOW`."""
         self.offset = at.offset
-        """The offset of the next row; rows that wait do not count."""
+        """The offset of the next row to give; held rows have not been given."""
         self._lines = Lines(of.source, of.name, start, offset=at.offset, line=at.line)
         self._framer = Framer(of.source.options.max_record, line=at.line, position=at.mark.read)
         self._text_chunk: TextChunk | None = None
         self._first = 0
-        """The lines that were read, and the first of them that is not given."""
+        """The index of the first line of `_text_chunk` that has not been given."""
         self._held: Chunk | None = None
-        """The first rows, which wait until the log says how the file begins."""
+        """The first rows, held back until the log says how the file begins."""
         self._is_begun = at.mark.read > 0
-        """Whether it is known how the file begins: a restart then sees whether it still does."""
+        """Whether the log or the state says how the file begins, so that a restart can check it."""
         self._grew = -SOON
-        """When a look last found more."""
+        """When a look last found new bytes."""
 
     def poll(self, most: int, until: int | None, now: float) -> Finding:
         if self._held is not None:
@@ -127,7 +128,7 @@ class TailReading:
             return self._rows(self._text_chunk, most, until)
         file = self._opened()
         if file is None and self._of.is_ended():
-            # The file may have come since, and then its end.
+            # The file may have appeared after the first look, and then its end.
             file = self._opened()
             if file is None:
                 return Finished()
@@ -147,7 +148,7 @@ class TailReading:
         self._check_still_there(file)
         if not (self._of.is_ended() and self._at_end(file)):
             return self._quiet(POLL)
-        self._check_still_there(file)  # it may have been replaced before its end was declared
+        self._check_still_there(file)  # it may have been replaced before `PATH.end` appeared
         self._check_window(file, file.tell())
         self._take(self._framer.end())
         return Finished() if self._text_chunk is None else self._rows(self._text_chunk, most, until)
@@ -191,7 +192,7 @@ class TailReading:
         return self._given(chunk)
 
     def _begin(self, chunk: Chunk, until: int | None) -> Finding:
-        """Let the log know how the file begins, then give the first rows."""
+        """Offer the beginning of the file for the log, then give the first rows."""
         if self._is_begun or until is not None:
             self._held = None
             return self._given(chunk)
@@ -217,7 +218,7 @@ class TailReading:
     # --- the file ----------------------------------------------------------------------------
 
     def _opened(self) -> io.FileIO | None:
-        """Return the file, at the position where it is read on; None while it is not there."""
+        """Return the file, at the position to continue from; None while it does not exist."""
         if self._file is not None:
             return self._file
         try:
@@ -234,7 +235,7 @@ class TailReading:
         return self._file
 
     def _more(self, file: io.FileIO) -> bytes:
-        """Read what has come; empty if nothing has."""
+        """Read the new bytes; empty if there are none."""
         begin, size = file.tell(), os.fstat(file.fileno()).st_size
         if begin == 0:
             if size < len(BYTE_ORDER_MARK) and not self._of.is_ended():
@@ -254,8 +255,8 @@ class TailReading:
             raise self._gone("does not hold any more what was read of it: it was truncated")
 
     def _check_still_there(self, file: io.FileIO) -> None:
-        """Check, when all is read, that the path still names the file that was read, and that it is
-        no shorter."""
+        """Check that the path still names the file that was read, and that it is not shorter.
+        Called when everything is read."""
         opened = os.fstat(file.fileno())
         if opened.st_size < file.tell() or self._lines.offset < self._start:
             raise self._gone("was truncated")
@@ -270,18 +271,19 @@ class TailReading:
         return gone(what, self._of.name, max(self._lines.offset, self._start))
 
     def _at_end(self, file: io.FileIO) -> bool:
-        """Say whether all is read: what was written before the end was declared is there by now."""
+        """Tell whether everything is read. Called after the end is declared, when the file is
+        complete."""
         return file.tell() == os.fstat(file.fileno()).st_size
 
 
 def _regular_file(path: str, name: str) -> io.FileIO:
-    """Open a file; InputError for what cannot be followed to an end, such as a pipe or a device,
-    which would be waited for."""
+    """Open a file. Raise InputError for anything that has no end to wait for, such as a pipe or a
+    device."""
     wrong = InputError("not a file", file=name)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # a socket, or a device that is not there
+        if error.errno == errno.ENXIO:  # a socket, or a missing device
             raise wrong from None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

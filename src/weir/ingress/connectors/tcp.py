@@ -1,16 +1,15 @@
-"""`tcp://HOST:PORT` brings JSON lines from a socket that this side connects to.
+"""`tcp://HOST:PORT` reads JSON lines from a socket; this side connects.
 
 Rules
-1. Lines that came are offered for the log; rows of them are given when they are accepted.
-2. A connection that breaks, or cannot be made, is made again, for as long as that takes; until
-   there is one that brings something or is silent, `Quiet` says why. One whose other side has not
-   answered for some time is broken (`_WATCH`). With `?until=eof` the partition ends when the other
-   side closes; that is logged too.
-3. With `?acks=yes` the other side learns, on connecting and then continually, how many rows are
-   durable, so that it can continue there and nothing is lost or sent twice. What came and was not
-   logged before another instance logged rows is dropped, and asked for again; without acks it
-   is logged after theirs.
-4. What follows the last line end when the other side closes is a row, unless it will be sent
+1. Received lines are offered for the log; their rows are given after the lines are accepted.
+2. If a connection fails or breaks, this side reconnects until it succeeds; until then `Quiet` says
+   why. A connection whose other side does not answer for some time is broken (`_WATCH`). With
+   `?until=eof` the partition ends when the other side closes, and the end is logged too.
+3. With `?acks=yes` this side sends the number of durable rows, on connecting and whenever it grows.
+   The other side can continue there, so nothing is lost or sent twice. If another instance logs
+   rows first, lines that this one has received but not logged are dropped and requested again;
+   without acks they are logged after the other instance's rows.
+4. When the other side closes, the text after the last line end is a row, unless it will be sent
    again: with `?acks=yes` and without `?until=eof`.
 5. A byte order mark at the beginning of a connection is not part of its text.
 """
@@ -36,10 +35,11 @@ from weir.ingress.source_signals import Accept, Accepted, Finding, IngressRecord
 from weir.plan.operators import Source
 
 RECONNECT = 0.2
-"""Seconds between two tries to connect, and that one look at a silent connection takes."""
+"""The pause between two attempts to connect, and the time of one look at a silent connection, in
+seconds."""
 CONNECT_WITHIN = 3.0
-"""Seconds in which a connection is made, or given up: ways to the other side of the world, and one
-lost packet, take longer than a look."""
+"""The time limit for connecting, in seconds; long enough for the other side of the world and for
+one lost packet."""
 _WATCH = {
     "TCP_KEEPIDLE": 10,
     "TCP_KEEPALIVE": 10,
@@ -47,14 +47,14 @@ _WATCH = {
     "TCP_KEEPCNT": 3,
     "TCP_USER_TIMEOUT": 25_000,
 }
-"""The options by which the system gives a connection up whose other side has not answered for 25
-seconds, whether anything was sent or not; systems have some of them each."""
+"""Socket options with which the system closes a connection whose other side has not answered for 25
+seconds, whether anything was sent or not. Each system has only some of them."""
 _OPTIONS = {"until": ("eof",), "acks": ("yes", "no")}
-"""The options of a URL, and what each may be."""
+"""The options of a URL, and the allowed values of each."""
 
 
 class LineSocket(Protocol):
-    """Says what is used of a socket; `recv` raises TimeoutError when nothing comes."""
+    """The methods of a socket that are used here; `recv` raises TimeoutError when nothing comes."""
 
     def recv(self, most: int, /) -> bytes: ...
 
@@ -64,7 +64,7 @@ class LineSocket(Protocol):
 
 
 def connect(host: str, port: int) -> LineSocket:
-    """Connect to the other side; raise OSError when nobody listens."""
+    """Connect to the other side; raise OSError if nobody listens."""
     conn = socket.create_connection((host, port), timeout=CONNECT_WITHIN)
     try:
         conn.settimeout(RECONNECT)
@@ -77,16 +77,16 @@ def connect(host: str, port: int) -> LineSocket:
 
 
 def _check_not_itself(conn: socket.socket) -> None:
-    """Raise ConnectionRefusedError for a socket that is connected to itself: the system may choose
-    the very port that is called, if it is a local one and nobody listens there."""
+    """Raise ConnectionRefusedError for a socket that is connected to itself. This happens if nobody
+    listens on a local port and the system chooses that very port for this side."""
     if conn.getsockname() == conn.getpeername():
-        # Closed the ordinary way, it would keep the port from its listener for a minute.
+        # An ordinary close would block the port for its listener for a minute.
         conn.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 
 def _watch(conn: socket.socket) -> None:
-    """Have the system notice when the other side is gone without a word."""
+    """Let the system detect when the other side is gone without closing the connection."""
     conn.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _WATCH.items():
         if hasattr(socket, name):
@@ -94,7 +94,7 @@ def _watch(conn: socket.socket) -> None:
 
 
 class SocketState(msgspec.Struct, frozen=True, array_like=True):
-    """Says where a reading of a socket stands: before the row and the line of these numbers."""
+    """Where a reading of a socket stands: before the row and the line with these numbers."""
 
     offset: int = 0
     line: int = 1
@@ -105,16 +105,16 @@ _decoder = msgspec.msgpack.Decoder(SocketState)
 
 @dataclass(frozen=True, slots=True)
 class SocketLines(Endless):
-    """Names a socket that brings JSON lines."""
+    """JSON lines from a socket."""
 
     source: Source
     name: str
     host: str
     port: int
     ends: bool
-    """Whether it ends when the other side closes."""
+    """Whether the partition ends when the other side closes."""
     acks: bool
-    """Whether the other side learns what is durable."""
+    """Whether the other side is told what is durable."""
     connect: Callable[[str, int], LineSocket]
     has_log = True
     has_free_rows = False
@@ -136,20 +136,21 @@ class SocketReading:
         self._of = of
         self._lines = Lines(of.source, of.name, start, offset=at.offset, line=at.line)
         self._at = at
-        """Where the record begins whose rows are given."""
+        """Where the record begins whose rows are being given."""
         self._logged = b""
         self._text_chunks: Iterator[TextChunk] = iter(())
-        """Lines that are in the log, and what of them is not given yet."""
+        """The logged lines, and those of them that have not been given yet."""
         self._conn: LineSocket | None = None
         self._framer = Framer(of.source.options.max_record)
         self._begin: bytes | None = b""
-        """What came of a connection that may still begin with a byte order mark; None: no more."""
+        """The first bytes of a connection, while they may still be a byte order mark; None after
+        that."""
         self._broken: str | None = None
-        """Why there is no connection; None: there is one, or none was tried yet."""
+        """Why there is no connection; None if there is one, or none was tried yet."""
         self._acked = -1
-        """How many rows the other side knows to be durable."""
+        """The number of durable rows that was last sent to the other side."""
         self._came: list[IngressRecord] = []
-        """What came and is not in the log yet; its offset is not known before."""
+        """What came and is not in the log yet; its offset is unknown until then."""
 
     @property
     def offset(self) -> int:
@@ -185,7 +186,7 @@ class SocketReading:
             self._conn = None
 
     def _rows(self, most: int) -> Rows | None:
-        """Give the next rows of what was accepted, if any are left."""
+        """Give the next rows of the accepted lines, or None."""
         if self._logged:
             self._text_chunks, self._logged = self._lines.text_chunks(self._logged, most), b""
         for text_chunk in self._text_chunks:
@@ -197,14 +198,13 @@ class SocketReading:
     # --- the connection ----------------------------------------------------------------------
 
     def _receive(self) -> tuple[float, bool]:
-        """Take in what comes; return the seconds after which to look again, and whether anything
-        came."""
+        """Receive what comes; return the seconds until the next look, and whether anything came."""
         try:
             conn = self._connected()
             self._tell_durable(conn)
             data = _received(conn)
         except OSError as error:
-            # Nobody listens, or the other side went away: it may come (again).
+            # Nobody listens, or the other side is gone: try again later.
             self.close()
             address = f"{self._of.host}:{self._of.port}"
             self._broken = f"no connection to {address}: {error.strerror or error}"
@@ -234,7 +234,7 @@ class SocketReading:
             conn.sendall(f"{self._acked}\n".encode())
 
     def _text(self, data: bytes) -> bytes:
-        """Return the text of what came, without the byte order mark that it may begin with."""
+        """Return the received text without a byte order mark at its beginning."""
         if self._begin is None:
             return data
         self._begin += data
@@ -244,7 +244,7 @@ class SocketReading:
         return text
 
     def _closed(self) -> list[TextChunk]:
-        """Return what is left when the other side has closed, by rule 4."""
+        """Close the connection, and return the rest of the text by rule 4."""
         self.close()
         self._framer.feed(self._begin or b"")
         is_sent_again = self._of.acks and not self._of.ends
@@ -253,8 +253,9 @@ class SocketReading:
 
 
 def _received(conn: LineSocket) -> bytes | None:
-    """Return what has come; empty when the other side has closed, None when nothing came. A side
-    that is gone without a word (ETIMEDOUT) is an OSError, once; then it looks closed."""
+    """Return the received bytes: empty if the other side has closed, None if nothing came. If the
+    other side is gone without closing (ETIMEDOUT), raise OSError; this happens once, then it looks
+    closed."""
     try:
         return conn.recv(1 << 20)
     except TimeoutError as error:
@@ -279,7 +280,7 @@ def open_socket(source: Source, connect: Callable[[str, int], LineSocket] = conn
 
 
 def _address(path: str) -> tuple[str, int, str]:
-    """Read host, port and options from a URL; PlanError if it is not the address of a socket."""
+    """Read host, port and options from a URL; raise PlanError if it is invalid."""
     hint = "as in tcp://localhost:9000, with a port from 1 to 65535"
     wrong = PlanError(f"invalid address of a socket '{path}'", hint=hint)
     try:

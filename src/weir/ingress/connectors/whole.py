@@ -1,4 +1,4 @@
-"""Reads partitions that are there from beginning to end: files, and rows in memory."""
+"""Reads partitions that are complete from the beginning: files, and rows in memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _decoder = msgspec.msgpack.Decoder(FileMark)
 
 
 class WholeReading:
-    """One reading of a partition that ends. A file that has become shorter than what was read of
-    it must not look like one at its end, nor another file like the one that was read."""
+    """Reads a finite partition once. It detects a file that has become shorter than what was read
+    of it, and a file that was replaced."""
 
     def __init__(self, partition: SourcePartition, state: bytes | None, start: int) -> None:
         self._partition, self._start = partition, start

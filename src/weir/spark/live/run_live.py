@@ -64,7 +64,7 @@ def run_live(
     settings: Mapping[str, str] | None = None,
 ) -> RunReport | None:
     """Run a program continuously until its inputs end: a text, a `Path` to one, a checked program,
-    or streams with where they go (`stream.to("path")`).
+    or streams with their targets (`stream.to("path")`).
 
     Returns None if the job was stopped (by Ctrl-C, by SIGTERM, or because `stop` returned True).
     With `resume`, a later call continues from the `store`, which is a folder or a bucket's URL;
@@ -73,18 +73,18 @@ def run_live(
     may take as long as `grace`; a second signal does not wait for it. The report of a job that had
     finished before has outputs, but no inputs or events.
 
-    Without `spark`, the active session runs the job, or one made for it with a task slot for each
-    of the `hosts` and one more. `callbacks` has a function for each OUTPUT … TO 'callback:', by
-    the stream's name: it runs in the hosts, as rows come, and gets (partition, number of the first
-    row, rows as a record batch), at least once each. `progress` is called in this process, now and
-    then, with a `LiveProgress`. `tls` has the files of a certificate, its key and, unless it signs
-    itself, the authority. `settings` overrides what the program SETs: `{"flush_interval":
-    "100ms"}`. `params`, `directory`, `cut` and `parallelism` are those of `weir.run`; without
-    `parallelism` there are as many vertices as hosts, and a resumed job keeps what it had.
+    Without `spark`, the job runs on the active session, or on a new one with a task slot for each
+    of the `hosts` and one more. `callbacks` has a function for each OUTPUT … TO 'callback:', by the
+    stream's name. The hosts call it as rows come, with (partition, number of the first row, rows as
+    a record batch), at least once for all rows. `progress` is called in this process from time to
+    time, with a `LiveProgress`. `tls` has the files of a certificate and its key, and of the
+    authority unless the certificate is self-signed. `settings` overrides the program's SETs:
+    `{"flush_interval": "100ms"}`. `params`, `directory`, `cut` and `parallelism` are as in
+    `weir.run`. The default of `parallelism` is the number of hosts; a resumed job keeps its own.
 
     With `check`, the program runs twice more over the same inputs, which must end by themselves,
-    before the outputs are renamed to their paths; other rows are a DeterminismViolation. An app is
-    compared with the serial loop before anything is committed, over its first `shadow` events
+    before the outputs are renamed to their paths; other rows are a DeterminismViolation. Before
+    anything is committed, an app is compared with the serial loop over its first `shadow` events
     (0: not at all).
     """
     check_numbers(cut=cut, parallelism=parallelism, hosts=hosts)

@@ -1,15 +1,15 @@
-"""Blocks are what Spark's shuffle carries.
+"""Blocks carry rows through Spark's shuffle.
 
 Contract
-1. A row of an exchange is (partition, input, first_vs, block): for which vertex of the job, for
-   which of its inputs, the smallest start in the block, and the rows as an Arrow stream, numbers
-   in as few bytes as they need (`narrow.py`).
+1. A row of an exchange is (partition, input, first_vs, block): the vertex of the job, its input,
+   the smallest start in the block, and the rows as an Arrow stream with narrowed numbers
+   (`narrow.py`).
 2. A block has at most `BLOCK_BYTES` of rows, unless a single row is larger.
-3. Partitions below 0 name no vertex: `REPORT` rows carry a report of a task, `COLLECTED` ones
-   rows of an output asked for in memory; `input` is then the output's number in the job.
-4. Writers hold at most about `HELD_BYTES` in all, however many vertices they write to.
-5. Where a job has a folder for them, blocks for vertices lie in files, one for each task, and
-   `block` says where.
+3. Partitions below 0 are not vertices. `REPORT` rows carry a task's report. `COLLECTED` rows carry
+   rows of an output that is collected in memory; their `input` is the output's number in the job.
+4. A task's writers together hold at most about `HELD_BYTES`, however many vertices they write to.
+5. If a job has a folder for blocks, each task writes its blocks for vertices to a file there, and
+   `block` is a place in such a file.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ ROWS = (
     .add("first_vs", LongType())
     .add("block", BinaryType())
 )
-"""The columns of an exchange for Spark, which would have to parse a text of them."""
+"""The columns of an exchange, as objects: Spark would have to parse a text."""
 
 
 class BlockRow(NamedTuple):
-    """A block row is one row of an exchange; see rule 1."""
+    """One row of an exchange (rule 1)."""
 
     partition: int
     input: int
@@ -63,9 +63,9 @@ class BlockRow(NamedTuple):
 
 
 def encode(rows: Batch) -> pa.Buffer:
-    """Encode rows as an Arrow stream: starts, how long they last, origins, payload; numbers
+    """Encode rows as an Arrow stream: starts, durations, origins, payload, with numbers
     narrowed."""
-    lengths = rows.ve - rows.vs  # modulo 2⁶⁴: an open end comes back too
+    lengths = rows.ve - rows.vs  # modulo 2⁶⁴, so that open ends survive too
     times = [pa.array(a) for a in (rows.vs, lengths, *rows.origin)]
     columns = [narrowed(c, f"c{i}") for i, c in enumerate((*times, *rows.columns))]
     fields = pa.schema([field for _, field in columns])
@@ -77,7 +77,7 @@ def encode(rows: Batch) -> pa.Buffer:
 
 
 def decode(block: bytes | pa.Buffer, payload: int) -> Batch:
-    """Decode the rows of a block that has `payload` columns."""
+    """Decode the rows of a block with `payload` payload columns."""
     with pa.ipc.open_stream(block) as reader:
         record = reader.read_next_batch()
     columns = [widened(c, f) for c, f in zip(record.columns, record.schema, strict=True)]
@@ -87,7 +87,7 @@ def decode(block: bytes | pa.Buffer, payload: int) -> Batch:
 
 
 def row_record(row: BlockRow) -> pa.RecordBatch:
-    """Return a row of an exchange as Spark takes it; the block is not copied."""
+    """Return a row of an exchange as a record batch for Spark; the block is not copied."""
     numbers = [pa.array([n], f.type) for n, f in zip(row[:3], _FIELDS, strict=False)]
     block = pa.py_buffer(row.block)
     ends = pa.py_buffer(np.array([0, block.size], dtype=np.int32))
@@ -96,20 +96,21 @@ def row_record(row: BlockRow) -> pa.RecordBatch:
 
 
 def rows_of(record: pa.RecordBatch) -> Iterator[BlockRow]:
-    """Give the rows of an exchange that Spark hands over."""
+    """Yield the rows of an exchange in a record batch from Spark."""
     numbers = [record.column(i).to_pylist() for i in range(3)]
     blocks = record.column(3)
     for row, (partition, input_index, first_vs) in enumerate(zip(*numbers, strict=True)):
         block = blocks[row].as_buffer()
-        # NumPy wants numbers aligned. A block's size is a multiple of 8, so all are where one is.
+        # NumPy needs aligned numbers. Sizes of blocks are multiples of 8, so all are aligned if one
+        # is.
         yield BlockRow(
             partition, input_index, first_vs, block.to_pybytes() if block.address % 8 else block
         )
 
 
 class Blocks:
-    """Collects the blocks that a task writes: its streams fill it, the task drains it. With a
-    `folder`, blocks for vertices go into a file there."""
+    """Collects the blocks that a task writes: its streams add them, the task drains them. With a
+    `folder`, blocks for vertices go to a file there."""
 
     def __init__(
         self,
@@ -125,7 +126,7 @@ class Blocks:
         self._held = 0
 
     def stream(self, partition: int, input_index: int) -> BlockStream:
-        """Make a stream to one input of a vertex."""
+        """Make a stream to an input of a vertex."""
         stream = BlockStream(self, partition, input_index, self._block_bytes)
         self._streams.append(stream)
         return stream
@@ -134,20 +135,20 @@ class Blocks:
         self._ready.append(row)
 
     def add_rows(self, partition: int, input_index: int, rows: Batch) -> None:
-        """Make a block of some rows."""
+        """Make a block from these rows."""
         block: bytes | pa.Buffer = encode(rows)
         if self._file is not None and partition >= 0:
             block = self._file.write(block)
         self.add(BlockRow(partition, input_index, int(np.min(rows.vs)), block))
 
     def hold(self, count: int) -> None:
-        """Note that so many bytes more (or less) wait for their block to fill."""
+        """Note that `count` more (or fewer) bytes are waiting for their blocks to fill."""
         self._held += count
         while self._held > self._held_bytes:
             max(self._streams, key=lambda s: s.held_bytes).flush()
 
     def flush(self) -> None:
-        """Make blocks of all that waits; the streams end here."""
+        """Make blocks of all waiting rows, and end the streams."""
         for stream in self._streams:
             stream.flush()
         self._streams = []
@@ -155,16 +156,16 @@ class Blocks:
             self._file.close()
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """Give what is ready, a record batch for each block."""
+        """Yield the finished blocks, one record batch for each."""
         ready, self._ready = self._ready, []
         for row in ready:
             yield row_record(row)
 
 
 class BlockStream:
-    """A block stream is the writing end of a stream whose rows go through Spark's shuffle.
+    """The writing end of a stream whose rows go through Spark's shuffle.
 
-    CTIs are not written: the order of blocks by `first_vs` says as much.
+    CTIs are not written: they follow from the order of blocks by `first_vs`.
     """
 
     def __init__(self, out: Blocks, partition: int, input_index: int, block_bytes: int) -> None:
@@ -184,7 +185,7 @@ class BlockStream:
             self.flush()
 
     def flush(self) -> None:
-        """Make blocks of what waits."""
+        """Make blocks of the waiting rows."""
         if not self._waiting:
             return
         rows = concat_batches(self._waiting)
@@ -195,8 +196,7 @@ class BlockStream:
 
 
 def _without_rest(rows: Batch, size: int) -> Batch:
-    """Return the rows alone: a few of a large batch would keep all of it in memory while they
-    wait."""
+    """Copy the rows out of a large batch: while they wait, they would keep all of it in memory."""
     kept: int = sum(c.get_total_buffer_size() for c in rows.columns)
     return rows.take(np.arange(len(rows))) if kept > 4 * size else rows
 
@@ -211,7 +211,7 @@ def _halved(rows: Batch, limit: int) -> Iterator[Batch]:
 
 
 class BlockPlace(msgspec.Struct, frozen=True, array_like=True):
-    """Says where a block lies: in which file, from where on, how many bytes."""
+    """The place of a block: its file, its position in the file, and its size."""
 
     file: str
     start: int
@@ -223,11 +223,11 @@ _decoder = msgspec.msgpack.Decoder(BlockPlace)
 
 
 class BlockFile:
-    """Keeps the blocks of a task in a file, if all tasks run on one machine.
+    """A file with the blocks of one task, used if all tasks run on one machine.
 
-    Spark copies what it carries some ten times between two tasks; it was a third of the processor
-    time of a replay. A task that runs twice writes two files, and readers find the one that the
-    surviving rows name.
+    Spark copies data about ten times between two tasks, which took a third of the processor time of
+    a replay. A task that runs twice writes two files; readers use the one that the surviving rows
+    name.
     """
 
     def __init__(self, folder: str) -> None:
@@ -235,7 +235,7 @@ class BlockFile:
         self._file: pa.NativeFile | None = None
 
     def write(self, block: pa.Buffer) -> bytes:
-        """Write a block, and return its place as it goes through Spark."""
+        """Write a block, and return its encoded place."""
         if self._file is None:
             self._file = pa.OSFile(os.path.join(self._folder, self._name), "wb")
         start = self._file.tell()
@@ -248,7 +248,7 @@ class BlockFile:
 
 
 def read_block(folder: str, place: bytes | pa.Buffer) -> pa.Buffer:
-    """Read the block that lies at a place."""
+    """Read the block at a place."""
     block = _decoder.decode(place)
     with pa.OSFile(os.path.join(folder, block.file)) as file:
         file.seek(block.start)

@@ -1,7 +1,7 @@
-"""Forks the Python workers of a session on this machine, with their modules imported.
+"""Forks a session's Python workers on this machine with their modules already imported.
 
-Spark starts `python -m pyspark.daemon`, whose forks each import Arrow, Numba and Weir when their
-first task comes: more than a second of each core, for a job of seconds. Here it is done once.
+Spark starts `python -m pyspark.daemon`. Each fork of it imports Arrow, Numba and Weir for its first
+task, which takes each core more than a second, in a job of seconds. Here this is done once.
 """
 
 from __future__ import annotations

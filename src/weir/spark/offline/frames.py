@@ -1,10 +1,10 @@
-"""Brings DataFrames in and out: `weir.from_spark(df, …)`, `stream.to_spark(spark)`.
+"""Converts between DataFrames and streams: `weir.from_spark(df, …)`, `stream.to_spark(spark)`.
 
-1. The rows of a DataFrame have no origin: at equal times they are ordered by (ve, payload). So
-   where Spark's tasks put them means nothing, and `delay` and `late`, which speak of the order of
-   arrival, do not apply. Spark sorts each of its partitions by vs on the way in.
-2. A stream as a DataFrame is lazy, like any other: its rows are computed whenever an action
-   asks for them. Columns are vs, ve (NULL while open), then the payload, in no order.
+1. The rows of a DataFrame have no origin: rows with equal vs are ordered by (ve, payload). So the
+   order in which Spark's tasks produce them does not matter, and `delay` and `late`, which concern
+   the order of arrival, do not apply. Spark sorts each of its partitions by vs on the way in.
+2. A stream as a DataFrame is lazy, like any other DataFrame: each action computes its rows. The
+   columns are vs, ve (NULL if open), then the payload. The rows have no order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _numbers = count(1)
 
 
 class FrameHandle:
-    """Holds a DataFrame for a plan; another process gets an empty one."""
+    """A DataFrame in a plan; in another process the handle is empty."""
 
     def __init__(self, frame: DataFrame | None = None) -> None:
         self.frame = frame
@@ -59,11 +59,11 @@ def from_spark(
     lifetime: Ticks | None = None,
     name: str | None = None,
 ) -> Stream:
-    """Make a stream of a DataFrame with a time column; `name` is its name in joins, which no
-    other input may have (`DataFrame1`, `DataFrame2`, … by default).
+    """Make a stream of a DataFrame with a time column. `name` is its name in joins, which no other
+    input may have; the default is `DataFrame1`, `DataFrame2`, ….
 
-    `vs` is a column of timestamps or of ticks; `ve` one of ends (NULL: open), or `lifetime` a
-    duration for all; with neither, events are points.
+    `vs` is a column of timestamps or ticks. `ve` is a column of ends (NULL: open), or `lifetime` is
+    one duration for all events. Without both, events are points.
     """
     columns = {field.name: weir_type(field.dataType, field.name) for field in frame.schema.fields}
     options = SourceOptions(
@@ -95,7 +95,7 @@ def to_spark(
     cores = default_parallelism(spark)
     layout = make_layout(program, partitions, [target], parallelism or min(cores, MOST_VERTICES))
     for key, value in ARROW_BATCHES.items():
-        spark.conf.set(key, value)  # stays: the query is planned when somebody asks for rows
+        spark.conf.set(key, value)  # kept: Spark plans the query when rows are requested
     frames = frames_of(program, partitions)
     rows = job_frame(spark, make_job([layout]), cores, frames=frames)
     return rows.where(f.col("partition") == COLLECTED).mapInArrow(
@@ -111,7 +111,7 @@ def spark_transform(
     lifetime: Ticks | None = None,
     parallelism: int | None = None,
 ) -> Callable[[DataFrame], DataFrame]:
-    """Make a query on a stream a function for `DataFrame.transform`:
+    """Turn a query on a stream into a function for `DataFrame.transform`:
 
         hourly = weir.spark_transform(
             lambda rows: rows.group_by("k").window(weir.tumbling("1h")).agg(n=weir.count()), vs="at"
@@ -133,14 +133,14 @@ def spark_transform(
 
 
 def frames_of(program: Program, partitions: Partitions) -> dict[str, DataFrame]:
-    """Return a program's DataFrames, by their sources' paths: the columns that their partitions
-    have, the rows by time."""
+    """Return a program's DataFrames by their sources' paths. They have the columns of their
+    partitions, and their rows are sorted by time."""
     frames = {}
     for source in frame_sources(program):
         assert isinstance(source.data, FrameHandle)
         if source.data.frame is None:
             raise PlanError(f"the DataFrame of {source.name} belongs to another process")
-        # By index from here on: PySpark takes a dot in a column's name for a path.
+        # By index from here on: to PySpark, a dot in a column's name means a path.
         (partition,) = partitions[source.name]
         assert isinstance(partition, ArrivingBatches)
         names = [name for name, _ in partition.columns]
@@ -157,7 +157,7 @@ def _column(name: str) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class _Decoding:
-    """Turns blocks into plain rows, in a task."""
+    """Converts blocks to plain rows, in a task."""
 
     form: OutputForm
 

@@ -1,8 +1,8 @@
-"""Runs the vertices of one task: one that reads an exchange or a source, and its followers.
+"""Runs the vertices of one task: the first reads an exchange or a source, the others follow it.
 
-The topology says which streams they write and who reads those. A reader of the same group reads
-over a stream in memory. A reader in another task gets the rows through blocks. A sink without a
-task of its own is written here, a part for each of its streams.
+The topology says which streams they write, and who reads them. A reader in the same group reads
+through a stream in memory, a reader in another task through blocks. A sink without a task of its
+own is written here, with a part for each of its streams.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from weir.spark.offline.waves import Group, Job, group_of
 
 
 class BucketTraces(Traces):
-    """Traces that are objects below a URL, for machines that share no folder.
+    """Traces as objects below a URL, for machines without a shared folder.
 
-    A task writes its traces to a folder of its own and puts them in the bucket when it ends; a task
-    of the second run fetches those that it compares with.
+    A task writes its traces to its own folder, and uploads them when it ends. A task of the second
+    run downloads the traces that it compares with.
     """
 
     def __init__(self, url: str, *, compare: bool = False) -> None:
@@ -68,13 +68,13 @@ class BucketTraces(Traces):
 
 
 def make_traces(place: str, *, compare: bool) -> Traces:
-    """Make the traces of a task, in a folder that all machines see or below a URL."""
+    """Make the traces of a task, in a shared folder or below a URL."""
     kind = BucketTraces if is_object_url(place) else Traces
     return kind(place, compare=compare)
 
 
 class GroupRun:
-    """Holds the streams of a group, and runs the vertices that follow its first. `out` takes what
+    """Holds the streams of a group, and runs the vertices after the first one. `out` receives what
     leaves the task."""
 
     def __init__(self, job: Job, group: Group, out: Blocks) -> None:
@@ -97,7 +97,7 @@ class GroupRun:
         ]
 
     def work_off(self) -> None:
-        """Let those that follow the first vertex read what it wrote."""
+        """Let the vertices after the first read what it wrote."""
         for vertex in self._followers:
             while vertex.execute():
                 pass
@@ -137,7 +137,7 @@ class GroupRun:
             )
             for reader, input in topology.readers_of.get(name, ())
         ]
-        # What a vertex of a DataFrame reads is as Spark cut it, which need not be so twice.
+        # Spark may cut a DataFrame differently in the second run.
         if writer.stage in self._layout.open_stages:
             return CarriedStream(carriers, arrangement)
         trace = None
@@ -147,7 +147,7 @@ class GroupRun:
         return CarriedStream(carriers, arrangement, checksum, trace)
 
     def _carrier(self, name: StreamId, reader: VertexId, number: int) -> StreamWriter:
-        """Return what brings a stream's rows to one of the inputs that read it."""
+        """Return the writer that carries a stream's rows to one of its readers' inputs."""
         spec = self._layout.topology.vertices[reader]
         if spec.kind == "sink":
             self._sinks.append(SinkStream(spec.stage, self._to_sink(spec, number)))
@@ -180,7 +180,7 @@ class Carrier:
 
 
 class CarriedStream:
-    """The writing end of a stream hands rows to what carries them to each of its readers."""
+    """The writing end of a stream; passes rows to a carrier for each of its readers."""
 
     def __init__(
         self,
@@ -205,8 +205,8 @@ class CarriedStream:
 class ExchangeReader:
     """Feeds the first vertex of a group from an exchange.
 
-    Spark brings the rows of all streams of a port by time, so each port is one input. A block at
-    time t says for every port that nothing below t follows.
+    Spark delivers the rows of all streams of a port by time, so each port is one input. A block at
+    time t means that no port gets anything below t after it.
     """
 
     def __init__(
@@ -217,11 +217,11 @@ class ExchangeReader:
         self._vertex = make_vertex(plan, by_port, self._arrived, writers)
 
     def take(self, port: int, rows: Batch, first_vs: int) -> None:
-        """Take rows of a block for one port; no port has anything below `first_vs` to come."""
+        """Write rows of a block to one port; no port will get anything below `first_vs`."""
         self._advance({port: rows}, first_vs)
 
     def end(self) -> None:
-        """Tell the vertex that the exchange has ended."""
+        """Note the end of the exchange."""
         self._advance({}, OPEN)
 
     def _advance(self, rows: Mapping[int, Batch], cti: int) -> None:

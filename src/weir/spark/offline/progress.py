@@ -1,9 +1,9 @@
-"""Reports the progress of a job through small files: tasks write them, the driver reads them.
+"""Reports the progress of a job through small files that tasks write and the driver reads.
 
-Spark Connect has no accumulators, and Spark's own task counts say nothing of events. A task writes
-its file at most every half second, under a name of its own, whole or not at all; one that fails
-permanently writes another file. Where workers do not see the driver's folder there is no news, and
-nothing else is lost: an error then comes with the reports, when the job is over.
+Spark Connect has no accumulators, and Spark's own counts are of tasks, not events. A task writes
+its file, whole or not at all, at most every half second; a task that fails permanently writes
+another file. If workers do not see the driver's folder, only the progress is missing: an error then
+comes with the reports at the end of the job.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ _FAILED = "failed."
 
 
 class News(msgspec.Struct, frozen=True):
-    """Says what a task has done so far, and which vertex is the first that it runs. Source tasks of
-    wave w feed wave w + 1."""
+    """The progress of a task, and its first vertex. Source tasks of wave w feed wave w + 1."""
 
     layout: int
     vertex: str
@@ -42,7 +41,7 @@ class News(msgspec.Struct, frozen=True):
 
 
 class TaskProgress:
-    """Writes the news of one task, from its beginning on."""
+    """Writes the news of one task."""
 
     def __init__(self, folder: str | None, wave: int, name: str, group: Group) -> None:
         self._folder = folder if folder is not None and os.path.isdir(folder) else None
@@ -53,7 +52,7 @@ class TaskProgress:
             self._write(0, ended=False)
 
     def tell(self, events: int, reached: int, read: int = 0) -> None:
-        """Note that so many events are through, up to this event time; `read` bytes of the
+        """Note the number of events so far, the event time reached, and the bytes read of the
         source."""
         self._reached, self._read = reached, read
         now = time.monotonic()
@@ -62,7 +61,7 @@ class TaskProgress:
             self._write(events, ended=False)
 
     def end(self, events: int) -> None:
-        """Say that the task has ended."""
+        """Note that the task has ended."""
         if self._folder is not None:
             self._write(events, ended=True)
 
@@ -84,8 +83,8 @@ class TaskProgress:
 
 
 def tell_failure(folder: str | None, wave: int, error: WeirError) -> None:
-    """Say that a task of a wave has met an error that would come again. What runs after it has too
-    few rows, and may meet others: of several errors that of the first wave counts."""
+    """Note that a task of a wave has failed permanently. Tasks after it get too few rows and may
+    fail too, so of several errors the first wave's counts."""
     if folder is not None and os.path.isdir(folder):
         _put(f"{folder}/{_FAILED}{wave:05}.{uuid.uuid4().hex}", packed(error).encode())
 
@@ -94,7 +93,7 @@ def _put(path: str, content: bytes) -> None:
     """Write a file, whole or not at all."""
     folder, name = os.path.split(path)
     unfinished = os.path.join(folder, f".{name}.{os.getpid()}")
-    # News are worth no failure: a full disk, or a job that is over and has cleaned up.
+    # Missing news must not fail the task: the disk is full, or the job is over and has cleaned up.
     with suppress(OSError):
         with open(unfinished, "wb") as file:
             file.write(content)
@@ -105,15 +104,15 @@ def _put(path: str, content: bytes) -> None:
 
 
 class Watch:
-    """Hands on the news of a job's tasks, and raises the error of one that failed permanently."""
+    """Passes on the news of a job's tasks, and raises the error of a task that failed
+    permanently."""
 
     def __init__(self, job: Job, folder: str, tell: OnProgress | None) -> None:
         self._job, self._folder, self._tell = job, folder, tell
         self._size = 0 if tell is None else input_size(job)
 
     def look(self) -> None:
-        """Read the news; raise the error of a task that failed permanently, else report
-        progress."""
+        """Read the news; raise the error of a task that failed permanently, or report progress."""
         failures = sorted(n for n in os.listdir(self._folder) if n.startswith(_FAILED))
         if failures:
             with open(os.path.join(self._folder, failures[0]), encoding="ascii") as file:
@@ -123,7 +122,7 @@ class Watch:
             self._tell(job_progress(self._job, self._size, news))
 
     def running(self) -> str:
-        """Say which stages the tasks run that have not ended."""
+        """Return the stages of the tasks that have not ended."""
         unfinished = {(n.layout, n.vertex) for n in read_news(self._folder) if not n.ended}
         return ", ".join(sorted({self._stage(layout, vertex) for layout, vertex in unfinished}))
 
@@ -136,15 +135,15 @@ class Watch:
 
 
 class JobsProgress:
-    """Tells one progress of several jobs, one after the other. `in_time=False` leaves event times
-    out: those of many programs together mean nothing."""
+    """Reports one progress for several consecutive jobs. With `in_time=False` it leaves out event
+    times, which mean nothing across many programs."""
 
     def __init__(self, tell: OnProgress | None, count: int, *, in_time: bool) -> None:
         self._tell, self._count, self._in_time = tell, count, in_time
         self._begun = self._events_before = self._events = 0
 
     def begin(self, name: str) -> OnProgress | None:
-        """Return what takes the progress of the next job."""
+        """Return the callback for the progress of the next job."""
         if self._tell is None:
             return None
         over, whole = self._begun, self._tell
@@ -165,7 +164,7 @@ _decoder = msgspec.json.Decoder(News)
 
 
 def read_news(folder: str) -> Iterator[News]:
-    """Return the newest news of every task."""
+    """Yield the latest news of every task."""
     for name in os.listdir(folder):
         if "." not in name:
             with open(os.path.join(folder, name), "rb") as file:
@@ -173,13 +172,13 @@ def read_news(folder: str) -> Iterator[News]:
 
 
 def input_size(job: Job) -> int:
-    """Return the bytes of all that a job reads."""
+    """Return the number of bytes that a job reads."""
     return sum(p.size for layout in job.layouts for of in layout.partitions.values() for p in of)
 
 
 def job_progress(job: Job, size: int, news: Sequence[News]) -> Progress:
-    """Say how far a job is that reads `size` bytes. All waves count alike; within one, bytes read
-    or groups that ended count."""
+    """Return the progress of a job that reads `size` bytes. All waves count equally. Within a wave,
+    bytes read or groups ended count."""
     if not news:
         return Progress(0, OPEN)
     wave = max(n.wave + n.is_source for n in news)

@@ -1,10 +1,10 @@
-"""Makes one Spark query of a job: waves of tasks with exchanges between them.
+"""Turns a job into one Spark query: waves of tasks with exchanges between them.
 
-It uses public DataFrame operations only, those that Spark Connect has too.
+It uses only public DataFrame operations that Spark Connect has too.
 
-The query runs in a thread of its own. So Ctrl-C, or the news that a task has failed permanently,
-finds the calling thread between two looks and never inside a call to Spark: such a call cannot be
-interrupted without losing the connection that it uses.
+The query runs in its own thread. So Ctrl-C, or the news of a permanently failed task, never
+interrupts a call to Spark, which would lose the connection of that call: the calling thread only
+looks at the news from time to time.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from weir.spark.session import ARROW_BATCHES, PLANNED_ONCE, first_lines
 
 LOOK_SECONDS = 0.5
 END_SECONDS = 10.0
-"""How long an action may take to end after it was cancelled."""
+"""How long an action may take to end after it was cancelled, in seconds."""
 TASK_BYTES = 128 << 20
-"""A task of a source reads files of about this size, if it has several."""
+"""If a source has several files, each of its tasks reads about this many bytes."""
 _OWN_ERROR = re.compile(r"weir\.errors\.\w+: (.+)")
 WORKER_DIED = "Python worker exited unexpectedly"
-"""Spark's message when that happens."""
+"""Spark's message when a Python worker dies."""
 
 T = TypeVar("T")
 
@@ -50,10 +50,12 @@ def job_frame(
     tasks: int | None = None,
     frames: Mapping[str, DataFrame] | None = None,
 ) -> DataFrame:
-    """Make the query of a job: its rows are reports, and rows of outputs asked for in memory.
+    """Make the query of a job. Its rows are reports, and rows of outputs that are collected in
+    memory.
 
-    `cores` are those that Spark has. `tasks` is the most tasks that a wave may have; else each
-    vertex is one. `frames` are the DataFrames that it reads, by their sources' paths.
+    `cores` is the number of Spark's cores. `tasks` is the largest number of tasks in a wave;
+    without it, each vertex is a task. `frames` are the DataFrames that the job reads, by their
+    sources' paths.
     """
     flow: DataFrame | None = None
     for wave in range(len(job.waves) + 1):
@@ -81,9 +83,8 @@ def job_frame(
 def source_shares(
     sizes: Sequence[int], cores: int, most: int | None = None
 ) -> tuple[tuple[int, ...], ...]:
-    """Return, for each of at most so many tasks that read sources, the numbers of its partitions:
-    about as many bytes for each. Small files share a task, since to begin one takes longer than to
-    read them.
+    """Return the partitions that each task reads, with about as many bytes for each, in at most
+    `most` tasks. Small files share a task, because starting a task takes longer than reading them.
 
     >>> source_shares([5, 5, 90, 70], 2)
     ((2,), (3, 0, 1))
@@ -91,7 +92,7 @@ def source_shares(
     tasks = cores * max(1, -(-sum(sizes) // (cores * TASK_BYTES)))
     count = _tasks(min(len(sizes), tasks), most)
     shares: list[tuple[int, int, list[int]]] = [(0, task, []) for task in range(count)]
-    # The largest first, each to the task that has least.
+    # The largest first, each to the task with the fewest bytes.
     for number in sorted(range(len(sizes)), key=lambda n: -sizes[n]):
         held, task, mine = heapq.heappop(shares)
         heapq.heappush(shares, (held + sizes[number], task, [*mine, number]))
@@ -104,10 +105,10 @@ def _tasks(vertices: int, most: int | None) -> int:
 
 @contextmanager
 def job_settings(spark: SparkSession, job: Job) -> Iterator[None]:
-    """Set Spark up for the job meanwhile: it hands batches of the right size to tasks, and does not
-    plan again after each wave, unless the job reads DataFrames, whose own plans may gain."""
+    """Set Spark's options for the job while the block runs: batches of the right size, and no new
+    plan after each wave, except for jobs with DataFrames, whose own plans may gain."""
     settings = ARROW_BATCHES if any(job.frames) else ARROW_BATCHES | PLANNED_ONCE
-    before = {key: spark.conf.get(key) for key in settings}  # Spark has a default for each
+    before = {key: spark.conf.get(key) for key in settings}  # each has a default in Spark
     for key, value in settings.items():
         spark.conf.set(key, value)
     try:
@@ -119,7 +120,7 @@ def job_settings(spark: SparkSession, job: Job) -> Iterator[None]:
 
 @contextmanager
 def clean_failures(watch: Watch) -> Iterator[None]:
-    """Turn failures of Spark into errors of one line."""
+    """Turn Spark's failures into errors of one line."""
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
@@ -134,25 +135,26 @@ def clean_failures(watch: Watch) -> Iterator[None]:
             raise RunError(f"Spark failed: {first_lines(error)}") from error
         lines = [line for line in str(error).splitlines() if line.strip()]
         last = lines[-1].strip('" ') if lines else repr(error)
-        own = _OWN_ERROR.match(last)  # a program's file that cannot be run in a worker
+        own = _OWN_ERROR.match(last)  # a program's file that does not run in a worker
         raise RunError(own[1] if own else f"Spark failed: {last}") from error
 
 
 def collected(spark: SparkSession, query: Callable[[], DataFrame], watch: Watch) -> list[BlockRow]:
-    """Run the query of a job, watched, and return its rows, which are few."""
+    """Run the query of a job, watch it, and return its few rows."""
     with clean_failures(watch):
         rows = run_action(spark, lambda: query().collect(), watch.look)
     return [BlockRow(r.partition, r.input, r.first_vs, bytes(r.block)) for r in rows]
 
 
 def is_output(row: BlockRow) -> bool:
-    """Say whether a row carries rows of an output that were asked for in memory."""
+    """Tell whether a row carries rows of an output that is collected in memory."""
     return row.partition == COLLECTED
 
 
 def run_action(spark: SparkSession, action: Callable[[], T], look: Callable[[], None]) -> T:
-    """Run the action and return its result. `look` is called now and then meanwhile, and at the
-    end; what it raises, or Ctrl-C, ends the action's jobs and is raised here."""
+    """Run the action and return its result. Meanwhile and at the end, `look` is called repeatedly.
+    If it raises an error, or on Ctrl-C, the action's jobs are cancelled, and the error is raised
+    here."""
     tag = f"weir-{secrets.token_hex(8)}"
     over = threading.Event()
     results: list[T] = []
@@ -163,7 +165,7 @@ def run_action(spark: SparkSession, action: Callable[[], T], look: Callable[[], 
             spark.addTag(tag)
             results.append(action())
         except BaseException as error:
-            errors.append(error)  # raised below, where the caller is
+            errors.append(error)  # raised below, in the caller's thread
         finally:
             over.set()
 
@@ -177,5 +179,5 @@ def run_action(spark: SparkSession, action: Callable[[], T], look: Callable[[], 
         raise
     if errors:
         raise errors[0]
-    look()  # what a short action did, too
+    look()  # see also the news of a short action
     return results[0]

@@ -1,4 +1,4 @@
-"""The small typed records, among the rows of the last exchange, by which tasks report."""
+"""The small records with which tasks report, among the rows of the last exchange."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from weir.spark.offline.waves import Layout
 
 
 class SourceReport(msgspec.Struct, tag="source", frozen=True):
-    """Says that a partition was read."""
+    """A partition was read."""
 
     layout: int
     total: SourceTotal
 
 
 class DigestReport(msgspec.Struct, tag="digest", frozen=True):
-    """Says that rows of an output went by, with their digest."""
+    """The digest of some rows of an output."""
 
     layout: int
     sink: int
@@ -40,8 +40,8 @@ class DigestReport(msgspec.Struct, tag="digest", frozen=True):
 
 
 class FileReport(msgspec.Struct, tag="file", frozen=True):
-    """Says that a file of an output is whole: which of the sink's streams is in it (`part`; 0 where
-    all are), which task wrote it, and where it lies."""
+    """A finished file of an output: the sink's stream in it (`part`; 0 if all are in it), the task
+    that wrote it, and its path."""
 
     layout: int
     sink: int
@@ -51,7 +51,7 @@ class FileReport(msgspec.Struct, tag="file", frozen=True):
 
 
 class ChecksumReport(msgspec.Struct, tag="checksum", frozen=True):
-    """Tells the ordered checksum of a stream."""
+    """The ordered checksum of a stream."""
 
     layout: int
     stream: str
@@ -59,15 +59,14 @@ class ChecksumReport(msgspec.Struct, tag="checksum", frozen=True):
 
 
 class DifferenceReport(msgspec.Struct, tag="difference", frozen=True):
-    """Says that a stream has another row than in the first run."""
+    """A stream has another row than in the first run."""
 
     layout: int
     difference: RowDifference
 
 
 class ErrorReport(msgspec.Struct, tag="error", frozen=True):
-    """Says that a program failed in a task of a wave. Later waves got too few rows, and may fail
-    too."""
+    """A program failed in a task of a wave. Later waves got too few rows, and may fail too."""
 
     layout: int
     wave: int
@@ -106,13 +105,13 @@ def checksums(reports: Iterable[TaskReport]) -> dict[str, str]:
 
 
 def differences(reports: Iterable[TaskReport]) -> list[RowDifference]:
-    """Return, for each stream that differs, the first row that is another one than in the first
+    """Return, for each stream that differs, the first row that is not the same as in the first
     run."""
     return [r.difference for r in reports if isinstance(r, DifferenceReport)]
 
 
 def source_totals(layout: Layout, reports: Iterable[TaskReport]) -> list[SourceTotal]:
-    """Return what was read of each source, in the topology's order; nothing where no task ran."""
+    """Return how much was read of each source, in the topology's order; nothing if no task ran."""
     nothing = [
         SourceTotal(
             vertex=spec.id, source=source_of(layout.plan, spec).name, events=0, late=0, bad=0
@@ -123,7 +122,7 @@ def source_totals(layout: Layout, reports: Iterable[TaskReport]) -> list[SourceT
 
 
 def first_error(reports: Iterable[TaskReport]) -> WeirError | None:
-    """Return the error that was reported, if one was; of several that of the first wave."""
+    """Return the first wave's error, or None."""
     errors = sorted((r for r in reports if isinstance(r, ErrorReport)), key=lambda r: r.wave)
     return unpacked(errors[0].error) if errors else None
 

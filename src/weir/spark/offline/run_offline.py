@@ -1,7 +1,7 @@
 """The offline runner runs a program from files to files as one Spark job.
 
-The contract is that of `weir.local.file_run`: outputs are checked before anything runs, all of them
-are renamed to their paths when all are whole, and a run that fails leaves what stood there before.
+The contract is that of `weir.local.file_run`: outputs are checked before anything runs; they are
+renamed to their paths when all of them are whole; and a failed run changes nothing at those paths.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from weir.spark.session import check_pandas, default_parallelism, session
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """Holds an output that is being made: its target and its staging folder."""
+    """An unfinished output: its target and its staging folder."""
 
     target: Target
     staging: OutputStaging
@@ -70,13 +70,13 @@ def run_offline(
     progress: OnProgress | None = None,
 ) -> RunReport:
     """Run a program as a Spark job: a text, a `Path` to one, a checked program, or streams with
-    where they go (`stream.to("path")`).
+    their targets (`stream.to("path")`).
 
     Without `spark`, the active session runs it, or one made for it on all cores of this machine.
-    `params` override DECLAREs; relative paths start at `directory`, which all workers must see.
-    What is written is what `weir.run` writes. `check` runs a second job, cut elsewhere and in
-    other workers, before outputs are renamed to their paths: if any stream then has other rows, a
-    DeterminismViolation says which.
+    `params` override DECLAREs; relative paths start at `directory`, which all workers must see. It
+    writes the same files as `weir.run`. With `check`, a second job with other cuts and other
+    workers runs before outputs are renamed to their paths. If a stream then has other rows, a
+    DeterminismViolation names it.
     """
     check_numbers(cut=cut, parallelism=parallelism)
     checked = as_program(program, params=params, directory=directory)
@@ -104,8 +104,8 @@ def run_programs(
     progress: OnProgress | None = None,
     partitions: Sequence[Partitions] | None = None,
 ) -> list[RunReport]:
-    """Run several programs in one job of at most `tasks` tasks a wave; all succeed, or none
-    does. The `partitions` of each, if they are passed, are read in place of the files it names."""
+    """Run several programs in one job with at most `tasks` tasks in a wave; either all succeed or
+    none. `partitions`, if passed, replace the files that the programs name."""
     check_pandas()
     for program in programs:
         check_outputs(program, directory)
@@ -196,14 +196,14 @@ def run_programs(
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Say whether all tasks run on this machine."""
+    """Tell whether all tasks run on this machine."""
     return not is_remote() and str(spark.sparkContext.master).startswith("local")
 
 
 @contextmanager
 def _block_folder(spark: SparkSession) -> Iterator[str | None]:
-    """Make a folder for the blocks of a job, where Spark keeps its own files; None if tasks run on
-    other machines, or could (`local-cluster`)."""
+    """Create a folder for the blocks of a job, beside Spark's own files; yield None if tasks run,
+    or may run, on other machines (`local-cluster`)."""
     if not is_local(spark) or str(spark.sparkContext.master).startswith("local-cluster"):
         yield None
         return
@@ -216,8 +216,8 @@ def _block_folder(spark: SparkSession) -> Iterator[str | None]:
 
 @contextmanager
 def _other_workers(spark: SparkSession) -> Iterator[None]:
-    """Let Spark start new Python workers meanwhile, with another environment. A server of Spark
-    Connect has its own say in that."""
+    """Let Spark start new Python workers, with another environment, while the block runs. A Spark
+    Connect server may not follow this."""
     if is_remote():
         yield
         return
@@ -262,7 +262,7 @@ def _staged(number: int, output: Output, start: str, undo: ExitStack) -> _Made:
 def _finished(
     sink: VertexSpec, output: _Made, layout: Layout, reports: Sequence[TaskReport]
 ) -> str:
-    """Return the path of the output's file, or of its folder of parts, whole; what no task wrote is
+    """Return the path of the finished output, a file or a folder of parts. What no task wrote is
     empty."""
     written = [r for r in reports if isinstance(r, FileReport) and r.sink == sink.stage]
     if output.target.kind == "file":

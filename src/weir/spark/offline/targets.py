@@ -1,10 +1,9 @@
 """Writes the rows of an output to their target, inside the tasks.
 
-A `file` has one writer: a vertex of its own, which gets all rows by time. In a `folder` every
-vertex that makes rows writes its part. `rows` go to the driver, or into a DataFrame. Files
-are made in a staging folder, or beside an output in a bucket, under names of their own, so that a
-task that runs twice never writes over what another made; the driver takes those that the surviving
-reports name.
+A `file` has one writer: its own vertex, which gets all rows by time. In a `folder`, every vertex
+that produces rows writes its part. `rows` go to the driver, or into a DataFrame. Files are written
+in a staging folder, or beside an output in a bucket, under unique names, so tasks that run twice
+never overwrite each other's files. The driver uses the files that the surviving reports name.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ from weir.reliable.stream import Entry, StreamWriter
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Says where an output of a job goes. `number` marks rows that are asked for in memory;
-    `staging` is the folder, or the URL, where files are made."""
+    """Where an output of a job goes. `number` marks rows that are collected in memory; `staging` is
+    the folder, or the URL, for files."""
 
     kind: Literal["file", "folder", "rows"]
     number: int
@@ -45,13 +44,13 @@ class Target:
 
     @contextmanager
     def new_folder(self) -> Iterator[str]:
-        """Make a folder for a task's own files; it is removed in the end."""
+        """Create a folder for a task's own files; it is removed at the end."""
         in_bucket = is_object_url(self.staging)
         with tempfile.TemporaryDirectory(dir=None if in_bucket else self.staging) as folder:
             yield folder
 
     def write(self, batches: Iterator[Batch]) -> str:
-        """Write a file of these rows, which come in its order; return where it is."""
+        """Write a file of these rows, which must be in its order; return its path."""
         path = os.path.join(self.staging, uuid.uuid4().hex)
         if not is_object_url(self.staging):
             self.form.write(path, batches)
@@ -64,7 +63,7 @@ class Target:
 
 
 class SinkStream:
-    """Carries rows of an output on: keeps their digest, drops their origins."""
+    """Passes on rows of an output, computes their digest, and drops their origins."""
 
     def __init__(self, sink: int, inner: StreamWriter) -> None:
         self.sink, self.digest = sink, Digest()
@@ -78,7 +77,7 @@ class SinkStream:
 
 
 class PartStream:
-    """Writes the part of a folder that one vertex makes: sorted runs, merged at the end."""
+    """Writes one vertex's part of a folder, as sorted runs that are merged at the end."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -98,9 +97,10 @@ class PartStream:
 
 
 def sorted_slices(blocks: Iterable[tuple[Batch, int]], form: OutputForm) -> Iterator[Batch]:
-    """Give rows in the order of an output's file, out of blocks that come by their first start.
+    """Yield rows in the order of an output's file, from blocks that come in the order of their
+    first starts.
 
-    Memory is bounded by how much the blocks overlap in time.
+    The memory that this needs depends on how much the blocks overlap in time.
     """
     merge = TimeMerge([PortShape(form.schema, 0, ordered=False)], [0])
     ended = (empty_batch(form.schema.types), OPEN)

@@ -1,8 +1,8 @@
-"""Runs inside Spark's Python workers: reads a source, runs vertices, writes a file.
+"""The code of tasks in Spark's Python workers: reads a source, runs vertices, writes a file.
 
-A task is a function from the record batches that Spark hands over to those it takes back; both
-are rows of an exchange (`blocks.py`), or, at a source, rows that only say which partitions to
-read. A task keeps nothing between calls: run twice, it gives the same rows.
+A task is a function from record batches to record batches. Both contain rows of an exchange
+(`blocks.py`); a source's task instead gets rows that only say which partitions to read. A task
+keeps nothing between calls: if it runs twice, it returns the same rows.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Records = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class SourceTask:
-    """Reads partitions of sources: `shares` are their numbers in `job.sources[wave]`, by task;
-    Spark gives the number of the task."""
+    """Reads partitions of sources. `shares` are, for each task, indexes into `job.sources[wave]`;
+    Spark passes the number of the task."""
 
     job: Job
     wave: int
@@ -56,7 +56,7 @@ class SourceTask:
 
 @dataclass(frozen=True, slots=True)
 class FrameTask:
-    """Reads, by time, the part of a DataFrame that a task of Spark has."""
+    """Reads one task's part of a DataFrame, in the order of time."""
 
     job: Job
     wave: int
@@ -90,7 +90,7 @@ def partition_of(job: Job, group: Group) -> SourcePartition:
 
 
 def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProgress) -> Records:
-    """Read a partition from its beginning to its end, through the vertices that it feeds."""
+    """Read a whole partition through the vertices that it feeds."""
     out = Blocks(job.blocks)
     run, plan = GroupRun(job, group, out), job.layouts[group.layout].plan
     vertex = make_source_vertex(plan, job.spec(group), partition.name, run.streams)
@@ -108,7 +108,8 @@ def _read(job: Job, group: Group, partition: SourcePartition, progress: TaskProg
 
 @dataclass(frozen=True, slots=True)
 class WaveTask:
-    """Runs the groups of a wave whose blocks come; blocks for later waves pass through."""
+    """Runs those groups of a wave that this task gets blocks for; passes on blocks for later
+    waves."""
 
     job: Job
     wave: int
@@ -184,14 +185,15 @@ def _cut(batch: Batch, size: int | None) -> Iterator[Batch]:
 
 
 def _guarded(job: Job, wave: int, layout: int, records: Records) -> Records:
-    """Give the records; with an error of Weir, which would come again, do what the job says."""
+    """Yield the records. If an error of Weir is raised, which would happen again on a retry, act as
+    `job.errors` says."""
     try:
         yield from records
     except WeirError as error:
         if isinstance(error, EventFailed):
             complete(error, job.layouts[layout].partitions)
         if job.errors == "raise":
-            # Spark's text then begins with our message. This worker ends with the error.
+            # Makes Spark's text begin with our message. This worker ends with the error.
             os.environ["SPARK_HIDE_TRACEBACK"] = "1"
             raise
         if job.errors == "end":

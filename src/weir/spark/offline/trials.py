@@ -1,4 +1,4 @@
-"""Runs conformance cases on Spark: many small programs in one job, a job for each cut."""
+"""Runs conformance cases on Spark: many small programs in one job, one job for each cut."""
 
 from __future__ import annotations
 

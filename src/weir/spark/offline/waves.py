@@ -1,18 +1,18 @@
-"""Cuts a job into waves: which vertices run when, and in which partition of the exchanges.
+"""Splits a job into waves: which vertices run when, and in which partition of the exchanges.
 
-The topology of each program says which vertices there are and which streams they write and read;
-here they are assigned to tasks.
+The topology of each program defines its vertices and streams; this module assigns the vertices to
+tasks.
 
 Rules (docs/design/0007-offline-on-spark.md)
-1. A *group* is a vertex and all that follow it by `forward` links: one task runs them.
-2. A group that reads by exchange runs one wave after the last of what it reads. A group that
-   reads a source's data runs in the wave before its first reader, or in wave 0.
-3. The groups of waves 1, 2, … are numbered through the whole job, wave by wave: a number is a
-   partition of exchanges. The sink of an output that one writer writes is such a group too; other
-   sinks are run by the groups that write to them.
-4. A job may hold several programs; they share waves and nothing else.
-5. A stage that reads a DataFrame has one vertex in the topology; as many tasks run it as the
-   DataFrame has partitions (`open_stages`).
+1. A *group* is a vertex and all vertices that follow it through `forward` links. One task runs it.
+2. A group that reads an exchange runs one wave after the last of its writers. A group that reads a
+   source's data runs in the wave before its first reader, or in wave 0.
+3. The groups of waves 1, 2, … are numbered through the whole job, wave by wave; a group's number is
+   its partition in the exchanges. The sink of an output with a single writer is such a group too.
+   Other sinks are run by the groups that write to them.
+4. A job may contain several programs, which share nothing but the waves.
+5. A stage that reads a DataFrame has one vertex in the topology, but one task for each partition of
+   the DataFrame (`open_stages`).
 """
 
 from __future__ import annotations
@@ -33,57 +33,58 @@ from weir.spark.offline.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Holds one program of a job, laid out in vertices: its plan and topology, the data of its
-    sources, where its outputs go."""
+    """One program of a job, laid out in vertices: its plan and topology, the data of its sources,
+    and the targets of its outputs."""
 
     plan: StagedPlan
     topology: Topology
     partitions: Partitions
     targets: tuple[Target, ...]
     open_stages: frozenset[int]
-    """The stages whose vertex several tasks run; see rule 5."""
+    """The stages whose only vertex is run by several tasks (rule 5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Names the vertices that one task runs, by the first of them; see rule 1."""
+    """The vertices that one task runs, named by the first of them (rule 1)."""
 
     layout: int
     vertex: VertexId
     task: int = 0
-    """Which of the tasks that run the vertex of an open stage."""
+    """The number of the task, for a vertex of an open stage."""
 
 
 Errors: TypeAlias = Literal["raise", "report", "end"]
-"""What an error in a task does: fail the task, so that Spark tries it again and then gives up;
-or become a report, and the rest goes on; or that, and the driver ends the job at once."""
+"""The effect of an error in a task. "raise" fails the task, which Spark retries before it gives up.
+"report" turns the error into a report, and the rest goes on. "end" also makes the driver end the
+job at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Holds all that tasks must know."""
+    """Everything that tasks need to know."""
 
     layouts: tuple[Layout, ...]
     waves: tuple[Mapping[int, Group], ...]
-    """Wave w, from 1 on, is `waves[w - 1]`: its groups by partition."""
+    """The groups of each wave, by partition: those of wave w (from 1) are in `waves[w - 1]`."""
     sources: tuple[tuple[Group, ...], ...]
-    """The partitions that are read, by the wave that reads their rows less one."""
+    """The source partitions to read: those whose rows wave w reads are in `sources[w - 1]`."""
     frames: tuple[tuple[Group, ...], ...]
-    """The DataFrames that are read, in the same way; how many tasks do so Spark decides."""
+    """The DataFrames to read, in the same way; Spark decides how many tasks read each."""
     partition_of: Mapping[Group, int]
-    """The partition of exchanges of every group that has one."""
+    """The partition in exchanges of every group that has one."""
     cut: int | None = None
     check: bool = False
     """Whether tasks report the ordered checksums of their streams."""
     errors: Errors = "raise"
     progress: str | None = None
-    """The folder for news of how far tasks are."""
+    """The folder for the tasks' news of progress."""
     traces: str | None = None
     """The folder for traces of all streams (`reliable/traces.py`), or a bucket's URL for them."""
     compare: bool = False
-    """Whether the traces are there already, to be compared with."""
+    """Whether the traces exist already, and are compared with."""
     blocks: str | None = None
-    """The folder for blocks, where all tasks run on this machine."""
+    """The folder for blocks, if all tasks run on this machine."""
 
     def spec(self, group: Group) -> VertexSpec:
         """Return the first vertex of a group."""
@@ -92,7 +93,7 @@ class Job:
 
 @dataclass(slots=True)
 class _Drafted:
-    """Holds the waves in the making."""
+    """Waves under construction."""
 
     exchanged: dict[int, list[Group]] = field(default_factory=dict)
     sources: dict[int, list[Group]] = field(default_factory=dict)
@@ -106,7 +107,7 @@ def make_layout(
     parallelism: int,
     pays: Pays | None = None,
 ) -> Layout:
-    """Rewrite a program, cut it into stages, and lay it out in vertices."""
+    """Rewrite a program, split it into stages, and lay it out in vertices."""
     planned = plan_program(program, parallelism, pays=pays)
     plan, topology = planned.stages, planned.topology(partitions)
     return Layout(
@@ -161,7 +162,7 @@ def make_job(
 
 
 def group_of(layout: Layout, vertex: VertexId) -> list[VertexSpec]:
-    """Return the vertices that run in one task with this one, itself first, writers before
+    """Return the vertices that run in one task with this one: itself first, writers before
     readers."""
     topology = layout.topology
     group = {vertex: topology.vertices[vertex]}
@@ -177,7 +178,7 @@ def group_of(layout: Layout, vertex: VertexId) -> list[VertexSpec]:
 
 
 def _follows(plan: StagedPlan, spec: VertexSpec) -> bool:
-    """Say whether a vertex runs in the task of the one that it reads."""
+    """Tell whether a vertex runs in the task of the vertex that it reads."""
     return spec.kind == "inner" and _forward(plan.stages[spec.stage]) is not None
 
 
@@ -197,7 +198,7 @@ def _open_stages(plan: StagedPlan) -> frozenset[int]:
 
 
 def _draft(number: int, layout: Layout, drafted: _Drafted) -> None:
-    """Put the groups of a program into waves."""
+    """Assign the groups of a program to waves."""
     stages, topology = layout.plan.stages, layout.topology
     wave = _waves(stages)
     for spec in topology.order:
@@ -215,7 +216,7 @@ def _draft(number: int, layout: Layout, drafted: _Drafted) -> None:
 
 
 def _waves(stages: Sequence[Stage]) -> list[int]:
-    """Return the wave of each stage; see rule 2."""
+    """Return the wave of each stage (rule 2)."""
     wave = [0] * len(stages)
     readers: dict[int, list[int]] = {}
     root = list(range(len(stages)))
