@@ -106,7 +106,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("app.emit('x', id=id(e.s))", "`id()` differs between processes", "hashlib"),
     ("app.emit('x', id=hash(e.s))", "`hash()` differs between processes", "hashlib"),
     ("app.emit('x', id=e.s.__hash__())", "`e.s.__hash__` differs between processes", "hashlib"),
-    ("sums.add(getattr(time, 'time')(), 1)", "`time.time` reads the clock", "e.vs"),
+    ("sums.add(getattr(time, 'time')(), 1)", "`time.time()` reads the clock", "e.vs"),
     ("app.emit('x', y=time.strftime('%Y'))", "`time.strftime()` reads the clock", "e.vs"),
     ("app.emit('x', n=getattr(e.s, '__hash__')())", "differs between processes", "hashlib"),
     ("app.emit('x', n=random.Random().random())", "`random.Random()` draws at random", "hash"),

@@ -134,6 +134,15 @@ def _mentions(node: ast.AST, bound: frozenset[str]) -> Iterator[Mention]:
                 ast.copy_location(ast.Attribute(of, name, ast.Load()), node), bound, None
             )
             yield from _mentions(node.func, bound)
+        case ast.Call(
+            func=ast.Call(
+                func=ast.Name(id="getattr") as getter, args=[of, ast.Constant(value=str(name))]
+            ) as got
+        ) if name.isidentifier():
+            yield from _chain(
+                ast.copy_location(ast.Attribute(of, name, ast.Load()), got), bound, node
+            )
+            yield from mentions((getter, *node.args, *node.keywords), bound)
         case ast.Call(func=ast.Name() | ast.Attribute() as called):
             yield from _chain(called, bound, node)
             yield from mentions((*node.args, *node.keywords), bound)

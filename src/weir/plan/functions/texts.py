@@ -89,7 +89,8 @@ FUNCTIONS = (
     BuiltIn(
         "substring",
         "SUBSTRING(s STRING, start BIGINT [, length BIGINT])",
-        "STRING; from 1, a negative start counts from the end",
+        "STRING; from 1, a negative start counts from the end; places before the text count in the "
+        "length",
         fixed(STRING, BIGINT, BIGINT, result=STRING, least=2),
         fails=never,
         other_names=("substr",),
