@@ -67,11 +67,11 @@ COMMANDS = {
     ),
     "status": (
         "live",
-        "Show how a live job is: its vertices, hosts, rates, lag and positions; or how it ended.",
+        "Show the state of a live job: vertices, hosts, rates, lag and positions; or how it ended.",
     ),
     "story": (
         "live",
-        "Tell what happened to a vertex: placements, checkpoints, failures, recoveries.",
+        "Show what happened to a vertex: placements, checkpoints, failures, recoveries.",
     ),
     "store": ("live", "Show what a live job keeps in its store, and why."),
     "read": ("live", "Read the committed rows of a live job's output, while it runs or later."),
@@ -89,9 +89,9 @@ COMMANDS = {
     ),
     "warm": (
         "warm",
-        "Compile the loops that programs need, so that none is compiled when they run.",
+        "Compile the loops that programs need, before they run.",
     ),
-    "doctor": ("doctor", "Look whether this machine has what Weir needs, and say what to do."),
+    "doctor": ("doctor", "Check that this machine has what Weir needs, and say what to do."),
     "completion": ("completion", "Print the script that lets a shell complete commands."),
 }
 """The module of each command, and the first paragraph of its docstring, so that `--help` need not

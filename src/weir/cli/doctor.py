@@ -63,7 +63,7 @@ def doctor(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Look whether this machine has what Weir needs, and say what to do.
+    """Check that this machine has what Weir needs, and say what to do.
 
     Example: [bold]weir doctor --store s3://bucket/jobs[/bold]
 
@@ -138,7 +138,7 @@ def _memory() -> Iterator[Diagnosis]:
     with_cores = counted(cores or 1, "core")
     if free is None:
         yield Diagnosis(
-            "memory", "note", f"{with_cores}; this system does not say how much is free"
+            "memory", "note", f"{with_cores}; this system does not report how much is free"
         )
         return
     what = f"{free / GIB:.1f} GiB free, {with_cores}"

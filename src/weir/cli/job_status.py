@@ -44,7 +44,7 @@ def show_status(job: JobStatus, now: float, *, plain_ticks: bool) -> None:
         f"{counted(job.recoveries, 'recovery', 'recoveries')}{hosts}"
     )
     if quiet := job.quiet_for(now):
-        say(f"no news for {quiet:,} s: what follows is as of then; {IF_GONE}")
+        say(f"no news for {quiet:,} s: what follows is from the last report; {IF_GONE}")
     if job.error:
         say(f"error: {in_one_line(job.error)}")
     if job.trouble:

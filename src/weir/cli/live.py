@@ -159,7 +159,7 @@ def _onlooking(
 
 
 def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption = False) -> None:
-    """Show how a live job is: its vertices, hosts, rates, lag and positions; or how it ended.
+    """Show the state of a live job: vertices, hosts, rates, lag and positions; or how it ended.
 
     Example: [bold]weir status /var/weir/clicks --json[/bold]
     """
@@ -179,12 +179,13 @@ def status(store: StoreLocation, as_json: JsonOption = False, debug: DebugOption
 def story(
     store: StoreLocation,
     vertex: Annotated[
-        str | None, typer.Argument(metavar="[VERTEX]", help="As in `weir status`. \\[default: all]")
+        str | None,
+        typer.Argument(metavar="[VERTEX]", help="As in `weir status`. \\[default: all]"),
     ] = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Tell what happened to a vertex: placements, checkpoints, failures, recoveries.
+    """Show what happened to a vertex: placements, checkpoints, failures, recoveries.
 
     Example: [bold]weir story /var/weir/clicks 2.0[/bold]
     """
@@ -289,13 +290,13 @@ def read(
     location: StoreLocation,
     output: Annotated[
         str | None,
-        typer.Argument(metavar="[OUTPUT]", help="Which output. \\[default: all are listed]"),
+        typer.Argument(metavar="[OUTPUT]", help="An output. \\[default: all are listed]"),
     ] = None,
     kind: Annotated[
         RowKind, typer.Option(help="The output's rows, or the late or bad ones of an input.")
     ] = RowKind.rows,
     since: Annotated[
-        int, typer.Option(min=0, max=MOST_ROWS, metavar="N", help="Leave the first N commits out.")
+        int, typer.Option(min=0, max=MOST_ROWS, metavar="N", help="Skip the first N commits.")
     ] = 0,
     follow: Annotated[
         bool, typer.Option("--follow", help="Keep reading until the job has finished.")

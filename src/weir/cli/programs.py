@@ -98,12 +98,12 @@ def run(
     log: LogOption = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Of an app: the folder for what it emits."),
+        typer.Option("--out", metavar="DIR", help="For an app: the folder for its emitted rows."),
     ] = None,
     form: Annotated[
         EmittedFormat | None,
         typer.Option(
-            "--format", help="Of an app: the format of what it emits. \\[default: parquet]"
+            "--format", help="For an app: the format of its emitted rows. \\[default: parquet]"
         ),
     ] = None,
     name: AppNameOption = None,
@@ -170,7 +170,7 @@ def run(
         typer.Option(
             min=1,
             max=MOST_ROWS,
-            help="Of a local run: print the first N rows of every output. \\[default: 20 of those "
+            help="For a local run: print the first N rows of every output. \\[default: 20 of those "
             "TO 'console:', and of a program without OUTPUT]",
         ),
     ] = None,

@@ -67,7 +67,7 @@ ShadowOption = Annotated[
         min=0,
         max=MOST_ROWS,
         metavar="N",
-        help="Of an app: how many first events to compare with a plain serial loop; 0: none. "
+        help="For an app: how many first events to compare with a plain serial loop; 0: none. "
         "\\[default: 1000, and no more than a second]",
     ),
 ]

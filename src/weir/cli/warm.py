@@ -43,7 +43,7 @@ def warm(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Compile the loops that programs need, so that none is compiled when they run.
+    """Compile the loops that programs need, before they run.
 
     Example: [bold]WEIR_CACHE=/opt/weir/loops weir warm[/bold]
 

@@ -218,7 +218,7 @@ def _stored_form(file: str, version: ObjectVersion | None) -> OutputForm:
     types = {column.name: _held(column, file) for column in stored}
     lifetime = all(types.get(name) in (BIGINT, TIMESTAMP) for name in _TIMES)
     if not lifetime and types.get("offset") != BIGINT:
-        message = "not an output: no columns vs and ve of times, nor the offset of bad rows"
+        message = "not an output: it has no time columns vs and ve, and no offset of bad rows"
         raise InputError(message, file=file)
     columns = tuple((n, t) for n, t in types.items() if not (lifetime and n in _TIMES))
     return OutputForm(_ending(file), Schema(columns, types.get("vs", BIGINT)), lifetime)

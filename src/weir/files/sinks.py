@@ -48,7 +48,7 @@ def sink_format(path: str) -> str:
         raise PlanError(f"'{path}' is for live runs", hint="--runner live, or write to a file")
     if path.endswith("/") and is_object_url(path):
         hint = "write one file: a bucket cannot make several objects appear at once"
-        raise PlanError(f"'{path}': no output is a folder of a bucket", hint=hint)
+        raise PlanError(f"'{path}': an output cannot be a folder of a bucket", hint=hint)
     if path.endswith("/"):
         return ".parquet"
     for ending in SINKS:

@@ -301,7 +301,7 @@ def part_name(number: int) -> str:
 
 
 def _groups(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Give the same rows in batches of `GROUP_ROWS`; the last may be smaller."""
+    """Yield the same rows in batches of `GROUP_ROWS`; the last may be smaller."""
     held: list[Batch] = []
     count = 0
     for batch in batches:

@@ -47,9 +47,9 @@ from weir.reliable.objects import ObjectRef
 from weir.reliable.store import ObjectExists, Store
 
 LOST_RECORD = (
-    "the log of a source has lost a record, and what stood there cannot be had again: put it back "
-    "from a version or a backup of the store and run again with --resume, or start the job again "
-    "with an empty store"
+    "the log of a source has lost a record, whose content cannot be read again: put it back from "
+    "a version or a backup of the store and run again with --resume, or start the job again with "
+    "an empty store"
 )
 
 

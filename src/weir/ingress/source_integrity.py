@@ -90,7 +90,7 @@ def prefix_of(file: BinaryIO, name: str, mark: FileMark, rows: int) -> Prefix:
     if prefix.position < mark.read:
         raise gone("was truncated", name, rows)
     if mark.read and prefix.digest != mark.digest:
-        raise gone("does not begin any more with what was read of it", name, rows)
+        raise gone("no longer begins with what was read", name, rows)
     return prefix
 
 

@@ -98,7 +98,7 @@ def log_record(resume: bytes | None) -> ObjectRef | None:
 
 @dataclass(frozen=True, slots=True)
 class SourceStart:
-    """Says where a source starts."""
+    """Where a source starts."""
 
     offset: int = 0
     """The offset of the first row to give."""
@@ -149,7 +149,7 @@ class SourceMachine:
         self._now, self._clock = 0.0, 0
         """The monotonic seconds and the clock's ticks at the last call of `next`."""
         self._polled, self._polled_clock = 0.0, 0
-        """The same at the beginning of the last poll."""
+        """The same two times at the beginning of the last poll."""
         self._over = False
         """Whether the partition has ended."""
         self._steps = self._run()

@@ -114,7 +114,7 @@ def _own_waits(vertex: VertexStatus) -> Iterator[VertexWait]:
         yield VertexWait(vertex.id, "", vertex.waits)
     if vertex.step_seconds is not None:
         yield VertexWait(
-            vertex.id, "", f"is at one step for {vertex.step_seconds:.0f} s, {vertex.step_rows}"
+            vertex.id, "", f"in one step for {vertex.step_seconds:.0f} s, {vertex.step_rows}"
         )
     if vertex.held == "store":
         yield VertexWait(

@@ -189,7 +189,7 @@ class _SourceCounts:
         self._most: dict[str, tuple[int, int, int]] = {}
 
     def counted(self, status: JobStatus) -> JobStatus:
-        """Return the status with these counts."""
+        """Return the status with the counts of rule 2."""
         vertices = [self._vertex(v, status.epoch) for v in status.vertices]
         events = sum(v.events for v in vertices if v.kind == "source")
         return msgspec.structs.replace(status, vertices=tuple(vertices), events=events)

@@ -183,7 +183,7 @@ def _shown(vertex: DrawnVertex) -> ShownVertex:
 MOST_ROWS = 12
 """The number of last rows that are shown."""
 MOST_COMMITS = 20
-"""The number of commits that are searched for them."""
+"""The number of commits that are searched for the last rows."""
 MOST_TEXT = 200
 """The number of characters that are shown of a value."""
 

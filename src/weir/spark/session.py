@@ -200,8 +200,8 @@ def check_files() -> None:
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if allowed != resource.RLIM_INFINITY and allowed < LEAST_FILES:
         raise RunError(
-            f"Spark needs to have {LEAST_FILES} files open at a time, and this process may have "
-            f"{allowed}: raise that with ulimit -n"
+            f"Spark needs {LEAST_FILES} open files at a time, but this process is limited to "
+            f"{allowed}: raise the limit with ulimit -n"
         )
 
 

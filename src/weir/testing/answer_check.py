@@ -101,7 +101,7 @@ def check(
                 raise counterexample(trial, way, difference)
             ran.append(way.name)
     if left_out:
-        warn(f"not checked: {'; '.join(left_out)}; another_process=False says that it is meant")
+        warn(f"not checked: {'; '.join(left_out)}; another_process=False leaves it out silently")
     named = {o.title: rows for o, rows in zip(checked.outputs, first.rows, strict=True)}
     return Checked(named, tuple(ran), tuple(left_out))
 

@@ -488,7 +488,7 @@ def test_urls_that_name_no_object(url: str, why: str) -> None:
         weir.run(program(url, "out.csv"))
     with pytest.raises(
         PlanError,
-        match=why.replace("a folder of a bucket is not followed", "no output is a folder"),
+        match=why.replace("a folder of a bucket is not followed", "an output cannot be"),
     ):
         weir.run(program("a.jsonl", url))
 

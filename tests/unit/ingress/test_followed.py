@@ -696,7 +696,7 @@ def test_a_file_that_became_another_while_nobody_read_is_not_read_on(tmp_path: P
     path.write_bytes(lines(0, 9))
     assert offsets(islice(again_from(of, tmp_path, chunk), 1)) == [5, 6, 7, 8]
     path.write_bytes(lines(0, 9).replace(b'"v": 4', b'"v": 5'))
-    with pytest.raises(InputError, match=r"a\.jsonl: it does not begin any more with what was"):
+    with pytest.raises(InputError, match=r"a\.jsonl: it no longer begins with what was"):
         drained(again_from(of, tmp_path, chunk))
     path.write_bytes(lines(0, 4))
     with pytest.raises(InputError, match=r"a\.jsonl: it was truncated, and 5 rows"):
@@ -710,7 +710,7 @@ def test_a_file_is_known_by_its_beginning_before_there_is_a_checkpoint(tmp_path:
     path.write_bytes(lines(0, 6))
     assert offsets(islice(follow(of, tmp_path), 1)) == [0, 1, 2, 3, 4, 5]
     path.write_bytes(lines(1, 9))
-    with pytest.raises(InputError, match=r"a\.jsonl: it does not begin any more with what was"):
+    with pytest.raises(InputError, match=r"a\.jsonl: it no longer begins with what was"):
         drained(follow(of, tmp_path))
 
 
@@ -798,7 +798,7 @@ def test_a_file_of_a_folder_that_became_another_is_not_read_on(tmp_path: Path) -
         assert offsets(again) == list(range(chunk.stop, 9))
     (folder / "b.jsonl").write_bytes(lines(13, 19))
     drained(follow(of, tmp_path, 3, resume=came[0].resume))  # of which nothing was read yet
-    with pytest.raises(InputError, match=r"b\.jsonl: it does not begin any more"):
+    with pytest.raises(InputError, match=r"b\.jsonl: it no longer begins"):
         drained(follow(of, tmp_path, 6, resume=came[1].resume))
 
 

@@ -143,7 +143,7 @@ def open_rate(source: Source) -> GeneratedRows:
     options = _options(source.path, query)
     rows, start = options.get("rows"), options.get("start", 0)
     if start + (rows or 0) * (1e6 / per_second) > LATEST:
-        hint = "fewer rows, more of them a second, or an earlier start"
+        hint = "use fewer rows, more rows a second, or an earlier start"
         raise PlanError(f"'{source.path}' goes on beyond the largest time", hint=hint)
     if source.options.unit is not None:
         raise PlanError("rate:// makes its times itself", hint="leave `unit` out")

@@ -252,7 +252,7 @@ class TailReading:
     def _check_window(self, file: io.FileIO, position: int) -> None:
         size = len(self._window)
         if os.pread(file.fileno(), size, position - size) != self._window:
-            raise self._gone("does not hold any more what was read of it: it was truncated")
+            raise self._gone("no longer contains what was read: it was truncated")
 
     def _check_still_there(self, file: io.FileIO) -> None:
         """Check that the path still names the file that was read, and that it is not shorter.

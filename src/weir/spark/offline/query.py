@@ -128,8 +128,8 @@ def clean_failures(watch: Watch) -> Iterator[None]:
     except (Py4JError, PySparkException) as error:
         if WORKER_DIED in str(error):
             raise RunError(
-                f"a Python worker died while it ran {watch.running()}: does a function leave its "
-                "process, or take too much memory?"
+                f"a Python worker died while it ran {watch.running()}: does a function end its "
+                "process, or use too much memory?"
             ) from error
         if isinstance(error, Py4JError):
             raise RunError(f"Spark failed: {first_lines(error)}") from error
