@@ -173,7 +173,7 @@ class GroupRun:
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """What brings a reader of a stream the rows that it reads."""
+    """A writer to one reader of a stream, and the cells that it reads (None: all rows)."""
 
     to: StreamWriter
     reading: CellRange | None
