@@ -1,5 +1,4 @@
-"""Chunks are consecutive rows of one partition, with offsets and line numbers, as readers make
-them.
+"""Chunks: consecutive rows of one partition, with offsets and line numbers.
 
 Contract
 1. A partition is one file, what one connector reads, or rows in memory. A row's *offset* is its

@@ -1,5 +1,4 @@
-"""The ingress turns rows into events, decides which are late or bad, and computes the partition's
-CTIs.
+"""Turns rows into events, rejects late and bad ones, and computes a partition's CTIs.
 
 Rules (docs/reference/semantics.md, Ingress), for one partition, in offset order
 1. `now` is the larger of (largest vs so far − delay) and the largest explicit CTI so far; it only

@@ -1,5 +1,4 @@
-"""A source is a machine that decides what is read, logged and claimed, and in which order rows
-come.
+"""A source as a machine: decides what is read, logged and claimed, and the order of rows.
 
 Rules
 1. A source with a log first replays the existing records, from the one at which it resumes. It

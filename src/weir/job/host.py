@@ -177,7 +177,9 @@ class Host:
                 if cursor is not None:
                     self._running[vertex].fail(f"stream {cursor.stream}: {why}")
             case Subscribed(subscription, stream, seq, credit, view):
-                self._out += self._subscribers.add(subscription, stream, seq, credit, view)
+                self._out += self._subscribers.add(
+                    subscription, stream=stream, seq=seq, credit=credit, view=view
+                )
             case Unsubscribed(subscription):
                 self._subscribers.remove(subscription)
             case Taken(subscription, size):

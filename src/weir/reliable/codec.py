@@ -134,7 +134,8 @@ def _entry(
     ends = np.array(starts)
     if not covered.all() or ends[0] or ends[-1] != count or (np.diff(ends) < 0).any():
         raise ValueError("rows that are in no cell, or in two")
-    return CellEntry(seq, rows_of(record.select(range(at))), cti, seq + numbers, starts)
+    rows = rows_of(record.select(range(at)))
+    return CellEntry(seq, rows, cti, numbers=seq + numbers, starts=starts)
 
 
 def encode_snapshot(key: str, snapshot: Snapshot) -> Body:

@@ -222,7 +222,10 @@ class RebuildableVertex(Vertex):
         else:
             left_out = entry.left_out + int(len(kept) - np.count_nonzero(kept))
             numbers = entry.row_numbers[kept]
-            self._push(input, Entry(entry.seq, entry.rows.take(kept), cti, numbers, left_out))
+            self._push(
+                input,
+                Entry(entry.seq, entry.rows.take(kept), cti, numbers=numbers, left_out=left_out),
+            )
         self._chain.pull()
 
     def _end_rehearsal(self) -> None:

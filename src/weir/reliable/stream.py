@@ -71,7 +71,8 @@ class Entry:
         at, left_out = self._rows_before(number), max(self.end - number, 0)
         rows = self.rows.slice(at, len(self.rows))
         numbers = None if self.numbers is None else self.numbers[at:]
-        return Entry(number, rows, self.cti, numbers, left_out - len(rows))
+        left_out -= len(rows)
+        return Entry(number, rows, self.cti, numbers=numbers, left_out=left_out)
 
     def before(self, number: int) -> Entry:
         """Return what it covers up to this number, without the claim after it."""
@@ -80,7 +81,8 @@ class Entry:
         at = self._rows_before(number)
         numbers = None if self.numbers is None else self.numbers[:at]
         rows = self.rows.slice(0, at)
-        return Entry(self.seq, rows, self.cti, numbers, max(number - self.seq, 0) - at)
+        left_out = max(number - self.seq, 0) - at
+        return Entry(self.seq, rows, self.cti, numbers=numbers, left_out=left_out)
 
     def _rows_before(self, number: int) -> int:
         if self.numbers is None:
@@ -99,7 +101,8 @@ def joined(entries: Sequence[Entry]) -> Entry:
     numbers = None
     if left_out and len(rows):
         numbers = np.concatenate([e.row_numbers for e in filled])
-    return Entry(first.seq, rows, max(e.cti for e in entries), numbers, left_out)
+    cti = max(e.cti for e in entries)
+    return Entry(first.seq, rows, cti, numbers=numbers, left_out=left_out)
 
 
 class StreamWriter(Protocol):

@@ -124,9 +124,8 @@ class CellEntry:
             order = np.argsort(numbers)
             rows, numbers = rows.take(order), numbers[order]
         left_out = len(self.rows) - len(rows)
-        return Entry(
-            self.seq, rows, self.cti, numbers if left_out and len(rows) else None, left_out
-        )
+        named = numbers if left_out and len(rows) else None
+        return Entry(self.seq, rows, self.cti, numbers=named, left_out=left_out)
 
 
 StoredEntry: TypeAlias = Entry | CellEntry
@@ -149,7 +148,11 @@ class _Sorter:
         _, words = hash_rows([rows.columns[k] for k in self.cells.keys], len(rows))
         order, starts = by_cell(words, self._cell_of, self.cells.count)
         return CellEntry(
-            entry.seq, rows.take(order), entry.cti, order + entry.seq, tuple(starts.tolist())
+            entry.seq,
+            rows.take(order),
+            entry.cti,
+            numbers=order + entry.seq,
+            starts=tuple(starts.tolist()),
         )
 
     def has(self, view: View) -> bool:
@@ -220,7 +223,7 @@ class HeldEntry:
     @staticmethod
     def of(entry: StoredEntry, arrangement: Arrangement) -> HeldEntry:
         """Hold an entry that was written or stored."""
-        held = HeldEntry(entry.seq, entry.end, entry.cti, arrangement, None)
+        held = HeldEntry(entry.seq, entry.end, entry.cti, _arrangement=arrangement, _ordered=None)
         if isinstance(entry, Entry):
             held._ordered = entry
         else:
@@ -298,13 +301,14 @@ def next_entry(
             last = entry
     if last is None:
         return None
-    return Entry(seq, last.nothing(), last.cti, None, last.end - seq)
+    return Entry(seq, last.nothing(), last.cti, left_out=last.end - seq)
 
 
 def _covering(entry: Entry, seq: int) -> Entry:
     """Let an entry cover the numbers from `seq` on."""
     left_out = entry.left_out + entry.seq - seq
-    return Entry(seq, entry.rows, entry.cti, entry.row_numbers if left_out else None, left_out)
+    numbers = entry.row_numbers if left_out else None
+    return Entry(seq, entry.rows, entry.cti, numbers=numbers, left_out=left_out)
 
 
 def touching(entries: Sequence[StoredEntry]) -> bool:

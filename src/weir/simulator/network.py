@@ -69,7 +69,13 @@ class Network:
             connection=command.connection,
             server=server,
         )
-        subscribed = Subscribed(key, command.stream, command.seq, command.credit, command.view)
+        subscribed = Subscribed(
+            key,
+            stream=command.stream,
+            seq=command.seq,
+            credit=command.credit,
+            view=command.view,
+        )
         self._world.hosts.tell(server, subscribed)
 
     def disconnect(self, reader: SimulatedHost, connection: int) -> None:

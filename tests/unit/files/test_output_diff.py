@@ -321,7 +321,7 @@ def broken_files(folder):
     ("name", "message"),
     [
         ("nowhere.csv", "nowhere.csv: no such file or folder"),
-        ("no_times.parquet", "not an output: no columns vs and ve"),
+        ("no_times.parquet", "not an output: it has no time columns vs and ve"),
         ("time.parquet", "column t: no type of Weir holds time64"),
         ("torn.parquet", "torn.parquet: not a readable file"),
         ("torn.arrow", "torn.arrow: not a readable file"),

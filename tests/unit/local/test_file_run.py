@@ -206,7 +206,7 @@ def program_with(function: str, folder: Path) -> weir.plan.program.Program:
 
 
 def test_check_finds_user_code_that_is_not_deterministic(rules: Path) -> None:
-    told = r"stream 0\.0/0\.0, written by vertex 0\.0 \(.*unsteady.*\): row 0 was .* second run"
+    told = r"stream 0\.0/0, written by vertex 0\.0 \(.*unsteady.*\): row 0 was .* second run"
     with pytest.raises(DeterminismViolation, match=told):
         run_files(program_with("unsteady", rules), directory=rules, check=True)
     assert not (rules / "b.csv").exists()

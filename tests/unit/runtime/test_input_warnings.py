@@ -76,7 +76,7 @@ def test_units_and_ends_and_ctis(tmp_path: Path) -> None:
     ]
     write(tmp_path, [*rows, {"vs": 2, "ve": 9}])
     late = (
-        r"late: .* 1970-01-01T00:00:02Z is before 1970-01-01T00:00:03Z, .* a CTI in the data says"
+        r"late: .* 1970-01-01T00:00:02Z is before 1970-01-01T00:00:03Z, .* a CTI in the data rules"
     )
     with pytest.raises(weir.InputError, match=late):
         run(tmp_path, "vs BIGINT, ve BIGINT", "unit = 's'")

@@ -157,7 +157,7 @@ def read_rows(word: Bring, body: pa.Buffer, types: Sequence[pa.DataType]) -> Ent
     if word.seq + word.left_out > LARGEST:
         raise bad_message("rows", f"the number {word.seq}")
     if not word.length:
-        return Entry(word.seq, _NO_ROWS, word.cti, None, word.left_out)
+        return Entry(word.seq, _NO_ROWS, word.cti, left_out=word.left_out)
     names = [*(f"t{i}" for i in range(word.times)), *(f"c{i}" for i in range(len(types)))]
     fields = zip(names, [*[pa.int64()] * word.times, *types], strict=True)
     try:
@@ -168,7 +168,7 @@ def read_rows(word: Bring, body: pa.Buffer, types: Sequence[pa.DataType]) -> Ent
     if word.seq + len(record) + word.left_out > LARGEST:
         raise bad_message("rows", f"the number {word.seq}")
     numbers = _read_numbers(word, len(record))
-    return Entry(word.seq, rows_of(record), word.cti, numbers, word.left_out)
+    return Entry(word.seq, rows_of(record), word.cti, numbers=numbers, left_out=word.left_out)
 
 
 def _read_numbers(word: Bring, count: int) -> Int64s | None:

@@ -169,10 +169,10 @@ class HostLinks:
             link.queue.say(
                 Want(
                     command.connection,
-                    command.stream,
-                    command.seq,
-                    command.credit,
-                    command.view,
+                    stream=command.stream,
+                    seq=command.seq,
+                    credit=command.credit,
+                    view=command.view,
                 )
             )
 
@@ -450,7 +450,11 @@ class HostLinks:
             name = link.name_of(want.subscription)
             link.served.add(want.subscription)
             self._served[name] = (link, want.subscription)
-            self._give(Subscribed(name, want.stream, want.seq, want.credit, want.view))
+            self._give(
+                Subscribed(
+                    name, stream=want.stream, seq=want.seq, credit=want.credit, view=want.view
+                )
+            )
 
     def _leave(self, link: _Link, subscription: int) -> None:
         with self._lock:
